@@ -246,7 +246,7 @@ class ResponsesApi:
         # What a call learns is its own until it is answered: a refusal may have meant something else.
         fallback = self._fallbacks.get(model, _NOTHING_LEARNT)
         retries = 0
-        number: int | None = None
+        is_sent = False
         limited_for: float | None = None
         with trio.move_on_after(seconds) as deadline:
             while True:
@@ -257,13 +257,14 @@ class ResponsesApi:
                 )
                 for news in fallback.news(_NOTHING_LEARNT):
                     log.debug("openai(client): the model %s %s", model, news)
-                number = None
+                is_sent = False
                 try:
                     tell = watcher.on_phase if limited_for is None else None
-                    number, limited_for = await gate.enter(ticket, deadline.deadline, tell), None
+                    await gate.enter(ticket, deadline.deadline, tell)
+                    is_sent, limited_for = True, None
                     # A cancel during the wait must not cost another request, even if the wait had just ended.
                     await trio.lowlevel.checkpoint_if_cancelled()
-                    answer = await self._attempt(request, read, watcher, policy, partial(gate.read, number))
+                    answer = await self._attempt(request, read, watcher, policy, partial(gate.read, ticket))
                 except UpstreamError as error:
                     is_unbilled = error.progress in ("refused", "doubtful")
                     if bill is not None and bill.attempts > attempts and is_unbilled:
@@ -291,12 +292,12 @@ class ResponsesApi:
                     self._remember(model, fallback)
                     return answer
                 finally:
-                    if number is not None:
-                        gate.leave(number, limited_for)
+                    if is_sent:
+                        gate.leave(ticket, limited_for)
                 retries += 1
                 if limited_for is None:
                     await trio.sleep(wait)
-        raise self._late(call, seconds, model if number is None else None, bill)
+        raise self._late(call, seconds, None if is_sent else model, bill)
 
     def _late(self, call: _Call, seconds: float, waiting_for: str | None, bill: Bill | None) -> DeadlineExceeded:
         """Return the error for a call whose time is up, perhaps while it was `waiting_for` the limit of a model."""

@@ -12,28 +12,28 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from operator import attrgetter
 
 from responses_mcp.errors import UpstreamError
 
 LONGEST_WAIT = 60.0  # seconds; a server that asks for more gets no retry, and the caller is told
+LONGEST_DURATION = 86_400.0  # seconds
 _FIRST_WAIT = 0.5
 _LONGEST_BACKOFF = 8.0
+_MOMENTS = 1e9  # seconds since 1970: no limit is back only in 30 years
+# What is left of a limit, and when all of it is back (developers.openai.com, "Rate limits", and what gateways send).
+_LIMITS = tuple(
+    (f"{name}-remaining{of}", f"{name}-reset{of}")
+    for name, of in (("x-ratelimit", "-requests"), ("x-ratelimit", "-tokens"), ("x-ratelimit", ""), ("ratelimit", ""))
+)
 # float() would also take nan, 1_000 and the digits of other scripts.
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
-_DIGITS = re.compile(r"[0-9]{1,15}")
-LONGEST_DURATION = 86_400.0  # seconds
-_MOMENTS = 1e9  # seconds since 1970: no limit is back only in 30 years
-_LIMITS = (  # kinds, and where a reply tells what is left and when all of it is back
-    ("requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
-    ("tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
-    *(("requests", f"{name}-remaining", f"{name}-reset") for name in ("x-ratelimit", "ratelimit", "x-rate-limit")),
-)
-_UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "millisecond": 0.001}
-_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(millisecond|ms|d|h|m|s)[a-z]{0,9}(?:, | and )?", re.ASCII)
-_AGAIN = re.compile(r"\b(?:(?:again|retry|resets?) (?:in|after)|wait(?: for)?) (?=[0-9])")
+_UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "milli": 0.001}
+_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(ms|milli|[dhms])[a-z]{0,9}(?:, | and )?")
+_DURATION = re.compile(f"(?:{_PART.pattern}){{1,9}}")
+_AGAIN = re.compile(rf"\b(?:(?:again|retry|resets?) (?:in|after)|wait(?: for)?) (?P<seconds>{_DURATION.pattern})")
 
 
 def backoff(retries_done: int, random: float) -> float:
@@ -72,68 +72,50 @@ def is_searched_again(error: UpstreamError) -> bool:
     return may_repeat and error.kind in ("rate_limit", "connection", "timeout")
 
 
-def asked_wait(headers: Mapping[str, str], said: str = "", now: datetime | None = None) -> float | None:
-    """Return the seconds that a response asks to wait, None when it does not say.
+def asked_wait(headers: Mapping[str, str], said: str = "") -> float | None:
+    """Return the seconds that a response asks to wait, at most a day; None when it does not say.
 
-    Reads `retry-after-ms`, `retry-after` as seconds or as an HTTP date, the reset of a limit that is used up, and the
-    words of the error ("try again in 6s"); the first of them that says something counts. Zero, a date that has passed
-    and what cannot be read say nothing: obeying them would repeat requests without a pause. `headers` has lower-case
-    names.
+    Reads `retry-after-ms`, `retry-after`, the reset of a limit that is used up, and the words of the error ("try again
+    in 6s"); the first of them that says something counts. Zero, a date that has passed and what cannot be read say
+    nothing: obeying them would repeat requests without a pause. `headers` has lower-case names.
     """
-    after = headers.get("retry-after", "").strip()
-    for wait in (_number(headers.get("retry-after-ms", "").strip()) / 1000, _number(after)):
-        if wait > 0:
-            return wait
-    try:
-        date = parsedate_to_datetime(after)
-        if date.tzinfo is None:
-            date = date.replace(tzinfo=UTC)
-        seconds = (date - (now or datetime.now(UTC))).total_seconds()
-    except (ValueError, TypeError, IndexError, OverflowError):
-        seconds = max((reset for _, left, reset in limits_in(headers, "0") if not left), default=0.0)
-    if seconds <= 0 and (words := _AGAIN.search(lower := said.lower())):
-        seconds, _ = _sum_of_parts(lower, words.end())
-    return seconds if seconds > 0 else None
+    again = _AGAIN.search(said.lower())
+    waits = (
+        seconds_until(headers.get("retry-after-ms", "") + "ms"),
+        seconds_until(headers.get("retry-after", "")),
+        max((reset for left, reset in limits_in(headers) if not left), default=None),
+        again and seconds_until(again["seconds"]),
+    )
+    return next(filter(None, waits), None)
 
 
-def limits_in(headers: Mapping[str, str], unsaid: str = "") -> Iterator[tuple[str, float, float]]:
-    """Yield each rate limit that a reply tells: its kind, how much is left, and in how many seconds all of it is back.
+def limits_in(headers: Mapping[str, str]) -> Iterator[tuple[float | None, float]]:
+    """Yield for each rate limit that a reply tells how much is left, and in how many seconds all of it is back.
 
-    A limit that is told without the time at which it is back says nothing. `unsaid` is left of one that does not say.
+    A limit without the time at which it is back is ignored. What is left is None where the reply does not say.
     """
-    for kind, remaining, back in _LIMITS:
-        if (told := headers.get(back)) is None:
-            continue
-        left = headers.get(remaining, unsaid).strip()
-        if _DIGITS.fullmatch(left) and (reset := seconds_until(told)) is not None:
-            yield kind, float(left), reset
+    for remaining, back in _LIMITS:
+        if back in headers and (reset := seconds_until(headers[back])) is not None:
+            left = headers.get(remaining, "").strip()
+            yield float(left) if _NUMBER.fullmatch(left) else None, reset
 
 
 def seconds_until(text: str) -> float | None:
-    """Return the seconds of a duration such as `6m0s`, `20ms` or `12`, or until a moment in (milli)seconds since 1970.
+    """Return the seconds of a number or of a duration such as `6m0s`, or until a moment; None for another text.
 
-    They are at most a day, and 0 for what has passed; None for another text.
+    A moment is a date of HTTP, or (milli)seconds since 1970. The seconds are at most a day, and 0 for what has passed.
     """
     text = text.strip()
-    seconds, end = _sum_of_parts(text, 0)
-    if text and end == len(text):
-        return seconds
-    if not _NUMBER.fullmatch(text):
-        return None
-    seconds = float(text)
-    if seconds >= _MOMENTS:
-        seconds = max(0.0, seconds / (1000 if seconds >= 1000 * _MOMENTS else 1) - time.time())
-    return min(seconds, LONGEST_DURATION)
-
-
-def _sum_of_parts(text: str, start: int) -> tuple[float, int]:
-    """Return the seconds of the parts of a duration that begin at `start`, at most a day, and where they end."""
-    seconds = 0.0
-    while found := _PART.match(text, start):
-        seconds += float(found[1]) * _UNITS[found[2]]
-        start = found.end()
-    return min(seconds, LONGEST_DURATION), start
-
-
-def _number(text: str) -> float:
-    return float(text) if _NUMBER.fullmatch(text) else 0.0
+    if _NUMBER.fullmatch(text):
+        seconds = float(text)
+        if seconds >= _MOMENTS:
+            seconds = seconds / (1000 if seconds >= 1000 * _MOMENTS else 1) - time.time()
+    elif _DURATION.fullmatch(text):
+        seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    else:
+        try:
+            date = parsedate_to_datetime(text)
+            seconds = date.replace(tzinfo=date.tzinfo or UTC).timestamp() - time.time()
+        except (ValueError, TypeError, IndexError, OverflowError):
+            return None
+    return min(max(seconds, 0.0), LONGEST_DURATION)

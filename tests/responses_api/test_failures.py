@@ -119,8 +119,7 @@ def test_an_api_that_says_to_retry_changes_nothing(value: str) -> None:
     ({"retry-after": "0.25"}, 0.25, "It asks to wait 0.25 s."),
     ({"retry-after-ms": "86399999"}, 86399.999, "It asks to wait 86399.999 s."),
     ({"retry-after": "86400"}, 86400, "It asks to wait a day or longer."),
-    ({"retry-after": "9" * 400}, float("inf"), "It asks to wait a day or longer."),
-    ({"retry-after": "9" * 300}, 1e300, "It asks to wait a day or longer."),
+    ({"retry-after": "9" * 400}, 86400, "It asks to wait a day or longer."),
 ])  # fmt: skip
 def test_the_wait_that_the_api_asks_for_is_told(headers: dict[str, str], wait: float, words: str) -> None:
     error = refuse(429, api_error(), headers)

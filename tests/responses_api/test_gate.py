@@ -253,14 +253,15 @@ async def test_the_fake_api_keeps_a_limit_and_a_burst_at_it_is_answered() -> Non
 
 async def test_the_head_of_a_reply_opens_the_gate_while_its_body_is_still_to_come(autojump_clock: MockClock) -> None:
     gate = Gate()
-    gate.read(await gate.enter(gate.ticket(), math.inf, None), 200, limits(0, "5s"))
-    scout = await gate.enter(gate.ticket(), math.inf, None)
+    await gate.enter(1, math.inf, None)
+    gate.read(1, 200, limits(0, "5s"))
+    await gate.enter(2, math.inf, None)
     opened = trio.current_time()
     async with trio.open_nursery() as nursery:
-        for _ in range(3):
-            nursery.start_soon(gate.enter, gate.ticket(), math.inf, None)
+        for ticket in (3, 4, 5):
+            nursery.start_soon(gate.enter, ticket, math.inf, None)
         await wait_all_tasks_blocked()
-        gate.read(scout, 200, {})
+        gate.read(2, 200, {})
     assert trio.current_time() == opened
 
 
@@ -268,27 +269,29 @@ async def test_a_request_that_leaves_without_a_reply_opens_the_gate_for_the_next
     autojump_clock: MockClock,
 ) -> None:
     gate = Gate()
-    gate.leave(await gate.enter(gate.ticket(), math.inf, None), 5)
+    await gate.enter(1, math.inf, None)
+    gate.leave(1, 5)
     began = trio.current_time()
     times: list[float] = []
 
     async def lost(ticket: int) -> None:
-        number = await gate.enter(ticket, math.inf, None)
+        await gate.enter(ticket, math.inf, None)
         times.append(trio.current_time() - began)
         await trio.sleep(1)
-        gate.leave(number)
+        gate.leave(ticket)
 
     async with trio.open_nursery() as nursery:
-        for _ in range(3):
-            nursery.start_soon(lost, gate.ticket())
+        for ticket in (2, 3, 4):
+            nursery.start_soon(lost, ticket)
     assert times == [5, 6, 7]
 
 
 async def test_a_refusal_that_comes_late_does_not_open_the_gate_earlier(autojump_clock: MockClock) -> None:
     gate = Gate()
-    first, second = [await gate.enter(gate.ticket(), math.inf, None) for _ in range(2)]
-    gate.leave(first, 10)
-    gate.leave(second, 3)
+    for ticket in (1, 2):
+        await gate.enter(ticket, math.inf, None)
+    gate.leave(1, 10)
+    gate.leave(2, 3)
     began = trio.current_time()
-    await gate.enter(gate.ticket(), math.inf, None)
+    await gate.enter(3, math.inf, None)
     assert trio.current_time() - began == 10

@@ -267,8 +267,7 @@ async def test_a_key_that_cannot_work_is_refused_with_the_cure_and_nothing_is_se
     ("headers", "wait"),
     [
         ({"retry_after": "7"}, 7), ({"retry_after": "3600"}, 3600), ({"retry_after_ms": "1500"}, 2),
-        ({"retry_after": "0.2"}, 1), ({}, None), ({"retry_after": "soon"}, None), ({"retry_after": "9" * 400}, None),
-        ({"retry_after": "9" * 300}, 86_400),
+        ({"retry_after": "0.2"}, 1), ({}, None), ({"retry_after": "soon"}, None), ({"retry_after": "9" * 400}, 86_400),
     ],
 )  # fmt: skip
 async def test_a_rate_limit_tells_the_whole_seconds_to_wait_where_they_are_known(
