@@ -185,11 +185,10 @@ def types(session: nox.Session) -> None:
     """Check the types of the package, its tests and this file with mypy, of the package and the pages with both."""
     session.install("-e", ".", *group("types"))
     session.run("python", "-c", NO_TRIO_STUBS, log=False)
-    files = programs(session)
-    session.run("mypy")
-    session.run("mypy", *files)
-    for chosen in ([], files):
-        session.run("pyright", *chosen, env={"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"})  # it would announce new versions
+    tool, shown = PYPROJECT["tool"], programs(session)
+    session.run("mypy", *tool["mypy"]["files"], *shown)
+    quiet = {"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}  # it would announce new versions
+    session.run("pyright", *tool["pyright"]["include"], *shown, env=quiet)
 
 
 @nox.session(reuse_venv=False)
