@@ -642,9 +642,9 @@ async def test_nothing_is_sent_where_another_address_may_be_meant(
     ("value", "found", "cure"),
     [
         ("socks5://user:hunter22@127.0.0.1:1080", "of the kind socks5", "name an http or https proxy"),
-        ("http://user:hunter22@127.0.0.1:port", "no URL that can be read", "write it as http://HOST:PORT"),
+        ("http://user:hunter22@127.0.0.1:port", "no URL that can be used", "write it as http://HOST:PORT"),
         ("'http://user:hunter22@127.0.0.1:9'", "has quotation marks around it", "remove them"),
-        ("http://:3128", "no usable host", "write it as http://HOST:PORT"),
+        ("http://:3128", "no URL that can be used", "write it as http://HOST:PORT"),
         ("http://hunter22/x@127.0.0.1:9", "a password with a slash", "write these characters as %2F"),
         ("http://user:80#hunter22@127.0.0.1:9", "a password with a slash", "write these characters as %2F"),
     ],

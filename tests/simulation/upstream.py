@@ -93,10 +93,14 @@ class _Connection(HttpConnection):
 
     def __init__(self, over: SimulatedConnections, number: int) -> None:
         super().__init__(Route(), over.turns)
-        self.is_open = True
+        self._stream = cast("trio.abc.Stream", self)  # until it is closed
         self.number = number
         self._transcript = over.transcript
         self._http = cast("httpcore.AsyncHTTP11Connection", _Transport(over, self))
+
+    @property
+    def is_open(self) -> bool:
+        return self._stream is not None
 
     async def is_quiet(self) -> bool:
         await trio.lowlevel.checkpoint()
@@ -116,8 +120,12 @@ class _Transport:
         self._over = over
         self._link = connection
         self._connected = False
+        self.is_at_end = False  # of its last reply
         self._h11_state = self  # where the product looks for what h11 has behind a reply
         self.trailing_data = b"", False
+
+    def is_idle(self) -> bool:
+        return self.is_at_end
 
     async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
         content = b"".join([piece async for piece in cast(AsyncIterable[bytes], request.stream)])
@@ -135,22 +143,23 @@ class _Transport:
             raise httpcore.ReadError("lost")
         if play.kind == "hang":
             await trio.sleep_forever()
-        return cast(httpcore.Response, _Response(transcript, self._link, marker, play, number))
+        self.is_at_end = False
+        return cast(httpcore.Response, _Response(self, marker, play, number))
 
 
 class _Response:
     """As much of an `httpcore.Response` as is used, and the iterator over its body."""
 
-    def __init__(self, transcript: Transcript, connection: _Connection, marker: str, play: Play, number: int) -> None:
+    def __init__(self, over: _Transport, marker: str, play: Play, number: int) -> None:
         self.status, headers, body = _reply(play, marker, number, events=play.kind != "plain")
-        self._transcript = transcript
-        self._link = connection
+        self._over = over
+        self._transcript = over._over.transcript
+        self._link = over._link
         self._marker = marker
         self._play = play
         self.headers = [(name.encode(), value.encode()) for name, value in headers.items()]
         self._streams = headers["content-type"] == "text/event-stream"
         self._body = _in_pieces(body, play.kind, events=self._streams)
-        self._complete = False
 
     @property
     def stream(self) -> _Response:
@@ -172,11 +181,11 @@ class _Response:
         if kind in ("hang body", "lingers"):
             await trio.sleep_forever()
         await trio.lowlevel.checkpoint()
-        self._complete = True
+        self._over.is_at_end = True
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        if self._complete:
+        if self._over.is_at_end:
             self._transcript.note(Kind.IDLE, self._link.number)
         await trio.lowlevel.checkpoint()
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
-from responses_mcp.responses_api.http.client import proxy_fault, proxy_for
+from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn, with_cure
+from responses_mcp.errors import ConnectionFailed
+from responses_mcp.responses_api.http.client import proxy_for, route_through
 
 _PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 _PORTS: Final = {"http": 80, "https": 443}
@@ -52,9 +53,10 @@ def check_proxy(url: str, *, trust_env: bool) -> tuple[list[Finding], Way | None
         found = f"{', '.join(named)} set, but not for {parts.scheme}://{host}" if named else "none is set"
         return [ok("proxy", found)], direct
     findings = list(_exceptions(host))
-    if (fault := proxy_fault(proxy.url)) is not None:
-        found, cure = fault
-        return [fail("proxy", f"{proxy.named_by} {found}", cure), *findings], None
+    try:
+        route_through(proxy)
+    except ConnectionFailed as error:
+        return [fail("proxy", *with_cure(error.message)), *findings], None
     through = urlsplit(proxy.url)
     where = Way(through.hostname or "", through.port or _PORTS[through.scheme], proxy.named_by)
     return [ok("proxy", f"{host} is reached through {where}"), *findings], where

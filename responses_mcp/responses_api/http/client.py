@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import base64
 import logging
-import math
 import os
+import re
 import ssl
 import sys
 import threading
@@ -39,9 +39,8 @@ KEPT_IDLE: Final = 16  # connections kept open for the next call; more are left 
 IDLE_SECONDS: Final = 90.0  # that they are kept for: servers and routers forget them after 60 to 350
 LAST_BYTES: Final = 0.25  # seconds for a reply to end when its reader has enough, so that its connection can be kept
 READS_AT_ONCE: Final = 4  # of much, between two looks at other tasks
-CLOSE_GRACE: Final = 1.0  # seconds for httpcore to tidy up behind a reply
 
-_BROKEN = httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException  # a connection that was there
+_BROKEN = httpcore.NetworkError, httpcore.ProtocolError  # a connection that was there
 _UNUSABLE: Final = "The address in openai.base_url, or that of the proxy, cannot be used; correct it."
 
 # Held by a thread that loads certificates. A process should take it before it ends: OpenSSL must not be taken down
@@ -55,15 +54,15 @@ async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> C
     """Prepare for requests to the server of `url`; nothing is connected yet.
 
     With `trust_env`, certificates and proxy are those that the usual environment variables name. Raises
-    `ConnectionFailed` for certificate files that cannot be used.
+    `ConnectionFailed` for a proxy or certificates that cannot be used.
     """
     # In threads: reading the certificate store takes tens of milliseconds, and pings are answered meanwhile.
     proxy = await trio.to_thread.run_sync(proxy_for, url, abandon_on_cancel=True) if trust_env else None
-    route = Route() if proxy is None else _through(proxy)
+    route = Route() if proxy is None else route_through(proxy)
     file, folder = (os.environ.get(name) or None if trust_env else None for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
     named = f"SSL_CERT_FILE is {file}" if file else f"SSL_CERT_DIR is {folder}" if folder else None
     tls = None
-    if any(each is not None and not each.lower().startswith("http://") for each in (url, proxy and proxy.url)):
+    if not url.lower().startswith("http://") or (route.proxy is not None and route.proxy.scheme == b"https"):
         try:
             tls = await trio.to_thread.run_sync(_tls, file, folder, abandon_on_cancel=True)
         except OSError as error:  # ssl.SSLError is one
@@ -86,26 +85,32 @@ def _tls(file: str | None, folder: str | None) -> ssl.SSLContext:
 
 @lru_cache(maxsize=4)
 def _context(file: str | None, folder: str | None, _stamp: object) -> ssl.SSLContext:
-    """Return a new context. The keys of its connections go where SSLKEYLOGFILE says, if that can be written.
-
-    It is as `ssl.create_default_context` makes it, which fails where that file cannot be written.
-    """
+    """Return a context as `ssl.create_default_context` does, which fails where SSLKEYLOGFILE cannot be written."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if sys.version_info >= (3, 13):
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | ssl.VERIFY_X509_STRICT
     context.set_alpn_protocols(["http/1.1"])
     context.load_verify_locations(file or (None if folder else certifi.where()), None if file else folder)
-    keys = os.environ.get("SSLKEYLOGFILE")
-    try:
-        if keys:
+    if keys := os.environ.get("SSLKEYLOGFILE"):
+        try:
             context.keylog_filename = keys
-    except OSError as error:
-        why = f"which cannot be written ({error.strerror or type(error).__name__})"
-        _warn_once(f"SSLKEYLOGFILE is {keys}, {why}: TLS keys are not logged; correct or unset it.")
+        except OSError as error:
+            why = f"which cannot be written ({error.strerror or type(error).__name__})"
+            _warn_once(f"SSLKEYLOGFILE is {keys}, {why}: TLS keys are not logged; correct or unset it.")
     return context
 
 
 # Proxies
+
+_NO_PROXY_URL: Final = "is no URL that can be used; write it as http://HOST:PORT, or unset it"
+_PROXY_FAULTS: Final = {
+    re.compile(r"(http://)?['\"`]"): "has quotation marks around it; remove them",
+    re.compile(r"[^:]*://[^/?#]*[/?#].*@"): "has a password with a slash, ? or # in it; write these characters as %2F, "
+    "%3F and %23",
+    re.compile(r"(?!https?://)([^:]*)"): r"names a proxy of the kind \1, which cannot be used; name an http or https "
+    "proxy, or unset it",
+    re.compile(r".*\s"): _NO_PROXY_URL,
+}
 
 
 class Proxy(NamedTuple):
@@ -133,33 +138,20 @@ def proxy_for(url: str) -> Proxy | None:
     return Proxy(proxy if "://" in proxy else f"http://{proxy}", named_by)
 
 
-def proxy_fault(proxy: str) -> tuple[str, str] | None:
-    """Return what is wrong with the URL of a proxy, and the cure, None if nothing is; no more of it than its kind."""
-    as_url = "write it as http://HOST:PORT, or unset it"
-    if proxy.removeprefix("http://")[:1] in {"'", '"', "`"}:
-        return "has quotation marks around it", "remove them"
-    try:
-        parts = urlsplit(proxy)
-        if "@" in proxy.partition("://")[2].removeprefix(parts.netloc):  # what follows is a part of the password
-            return "has a password with a slash, ? or # in it", "write these characters as %2F, %3F and %23"
-        if parts.scheme not in {"http", "https"}:
-            kind = f"names a proxy of the kind {parts.scheme}, which cannot be used"
-            return kind, "name an http or https proxy, or unset it"
-        is_usable = httpx.URL(proxy).host and not any(character.isspace() for character in proxy)
-    except (ValueError, httpx.InvalidURL):
-        return "is no URL that can be read", as_url
-    return None if is_usable else ("has no usable host", as_url)
-
-
-def _through(proxy: Proxy) -> Route:
-    """Return the way through a proxy. Raises `ConnectionFailed` for one that cannot be used."""
-    if (fault := proxy_fault(proxy.url)) is not None:
-        raise ConnectionFailed(f"The proxy cannot be used: {proxy.named_by} {'; '.join(fault)}.")
-    through = httpx.Proxy(proxy.url)
-    headers = []
-    if through.raw_auth is not None:
-        headers = [(b"proxy-authorization", b"Basic " + base64.b64encode(b"%b:%b" % through.raw_auth))]
-    return Route(proxy.named_by, proxy=_address(str(through.url))[0].origin, proxy_headers=headers)
+def route_through(proxy: Proxy) -> Route:
+    """Return the way through a proxy. Raises `ConnectionFailed`, which shows nothing of its URL but its kind."""
+    found = ((pattern.match(proxy.url), fault) for pattern, fault in _PROXY_FAULTS.items())
+    fault = next((match.expand(fault) for match, fault in found if match), None)
+    if fault is None:
+        try:
+            through = httpx.Proxy(proxy.url)
+            where, _ = _address(str(through.url))
+        except (httpx.InvalidURL, ConnectionFailed):
+            fault = _NO_PROXY_URL
+        else:
+            auth = through.raw_auth and b"Basic " + base64.b64encode(b"%b:%b" % through.raw_auth)
+            return Route(proxy.named_by, proxy=where, proxy_headers=[(b"proxy-authorization", auth)] if auth else [])
+    raise ConnectionFailed(f"The proxy cannot be used: {proxy.named_by} {fault}.")
 
 
 # Connections
@@ -194,51 +186,57 @@ class HttpConnection(Socket):
         raises.
         """
         url, host = _address(request.url)
-        if self._http is None:
-            self._http = await self._open(url.origin)
+        http = self._http
+        if http is None:
+            http = self._http = await self._open(url)
         await request.on_send()
         try:
-            response = await self._http.handle_async_request(self._as_httpcore(request, url, host))
-            return await self._read(response, reader)
+            response = await http.handle_async_request(self._as_httpcore(request, url, host))
+            await self._read(response, reader)
         except _BROKEN as error:
             is_closed = not isinstance(error, httpcore.ProtocolError)
             why = "it was closed" if is_closed else "what came is no HTTP, or was cut off"
             said = f"The connection broke before the answer was complete ({why}); ask again."
             raise ConnectionFailed(said, maybe_paid=True) from error
+        is_at_end = self._h11_is_empty()
+        await response.aclose()
+        return is_at_end and http.is_idle()
 
-    async def _open(self, origin: httpcore.Origin) -> httpcore.AsyncHTTP11Connection:
+    async def _open(self, url: httpcore.URL) -> httpcore.AsyncHTTP11Connection:
         """Connect to the server, or to its proxy, and through that if TLS is wanted."""
-        route, first = self._route, self._route.proxy or origin
-        host = first.host.decode("ascii")
-        place = f"{host}:{first.port}"
+        proxy = self._route.proxy
+        hops = [url] if proxy is None else [proxy] if url.scheme == b"http" else [proxy, url]
+        what = host = ""
         try:
-            await self.connect(host, first.port)
-            if first.scheme == b"https":
-                place = f"{host} (TLS)"
-                await self.put_tls(route.tls, host)
-            if first is not origin and origin.scheme == b"https":
-                await self._open_tunnel(first, origin)
-                first, host = origin, origin.host.decode("ascii")
-                place = f"{host} (TLS)"
-                await self.put_tls(route.tls, host)
+            for hop in hops:
+                host = hop.host.decode("ascii")
+                if hop is hops[0]:
+                    port = hop.origin.port
+                    what = f"The {'API' if proxy is None else 'proxy'} cannot be reached at {host}:{port}"
+                    await self.connect(host, port)
+                else:
+                    await self._open_tunnel(hops[0], hop.origin)
+                if hop.scheme == b"https":
+                    what = f"No TLS connection to {host}"
+                    await self.put_tls(self._route.tls, host)
         except UnicodeError as error:
             raise ConnectionFailed(_UNUSABLE) from error
         except (trio.TooSlowError, trio.BrokenResourceError, OSError, RuntimeError) as error:
-            raise not_connected(error, host, place, route) from error  # RuntimeError: no thread for the look-up
-        return httpcore.AsyncHTTP11Connection(first, self)
+            raise not_connected(what, error, host, self._route) from error  # RuntimeError: no thread for the look-up
+        return httpcore.AsyncHTTP11Connection(hops[-1].origin, self)
 
-    async def _open_tunnel(self, proxy: httpcore.Origin, origin: httpcore.Origin) -> None:
+    async def _open_tunnel(self, proxy: httpcore.URL, origin: httpcore.Origin) -> None:
         target = (b"[%b]:%d" if b":" in origin.host else b"%b:%d") % (origin.host, origin.port)
-        url = httpcore.URL(scheme=proxy.scheme, host=proxy.host, port=proxy.port, target=target)
-        request = httpcore.Request("CONNECT", url, headers=[(b"host", target), *self._route.proxy_headers])
+        headers = [(b"host", target), *self._route.proxy_headers]
+        request = httpcore.Request("CONNECT", proxy, headers=headers, extensions={"target": target})
         status, said = 503, "it closed the connection"
         with suppress(*_BROKEN):
-            response: Any = await httpcore.AsyncHTTP11Connection(proxy, self).handle_async_request(request)
+            response: Any = await httpcore.AsyncHTTP11Connection(proxy.origin, self).handle_async_request(request)
             status = response.status
             said = f"{status} {response.extensions['reason_phrase'].decode('ascii', 'ignore')}"
         if 200 <= status < 300:
             return
-        cure = f"check {self._route.proxy_from}, which names it, and NO_PROXY for hosts to reach directly."
+        cure = self._route.cure("")
         if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
             written = "with %2F, %3F and %23 for /, ? and #"
             cure = f"put the right USER:PASSWORD@ before its host in {self._route.proxy_from}, {written}."
@@ -250,31 +248,36 @@ class HttpConnection(Socket):
         headers += [(name.encode("ascii"), value.encode("ascii")) for name, value in request.headers.items()]
         if request.method == "POST":
             headers.append((b"content-length", b"%d" % len(request.body)))
+        extensions = {}
         if (proxy := self._route.proxy) is not None and url.scheme == b"http":
             headers += self._route.proxy_headers
-            url = httpcore.URL(scheme=proxy.scheme, host=proxy.host, port=proxy.port, target=bytes(url))
-        return httpcore.Request(request.method, url, headers=headers, content=request.body)
+            url, extensions = proxy, {"target": bytes(url)}
+        made = httpcore.Request(request.method, url, content=request.body, extensions=extensions)
+        made.headers = headers  # given to it, each would be looked at
+        return made
 
-    async def _read(self, response: httpcore.Response, reader: Reader) -> bool:
-        """Give the reply to `reader` and return whether it was read to its end, and the connection stays open."""
+    async def _read(self, response: httpcore.Response, reader: Reader) -> None:
+        """Give the reply to `reader`, up to its end or to where the reader has enough and no more comes shortly."""
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+        reader.begin(response.status, headers)
+        self.begin_body(chunked="transfer-encoding" in headers and self._h11_is_empty())
         chunks = aiter(cast("AsyncIterator[bytes]", response.stream))
-        whole = False
         try:
-            reader.begin(response.status, headers)
-            self.begin_body(chunked="transfer-encoding" in headers and self._h11_is_empty())
-            whole = await _feed(chunks, reader)
-        finally:
-            if not whole:
-                self.close()
-                # httpcore's generators must end before they are dropped. Without a socket they do so without a wait.
-                with trio.move_on_after(CLOSE_GRACE, shield=True), suppress(*_BROKEN):
-                    async for _ in chunks:
-                        pass
-                    await response.aclose()
-        at_end = self._h11_is_empty()
-        await response.aclose()  # which closes the connection unless h11 has both sides at their end
-        return at_end and self.is_open
+            async for chunk in chunks:
+                if reader.feed(chunk):
+                    break
+            else:
+                return
+            with trio.move_on_after(LAST_BYTES), suppress(*_BROKEN):
+                async for chunk in chunks:
+                    reader.feed(chunk)
+        except BaseException:
+            # httpcore's generators must end before they are dropped. Without a socket they do so without a wait.
+            self.close()
+            with suppress(*_BROKEN):
+                async for _ in chunks:
+                    pass
+            raise
 
     def _h11_is_empty(self) -> bool:
         """Tell whether h11, which httpcore hides, holds no byte that it has not read; False where it cannot be asked.
@@ -282,21 +285,6 @@ class HttpConnection(Socket):
         This is the only place that looks there.
         """
         return getattr(getattr(self._http, "_h11_state", None), "trailing_data", None) == (b"", False)
-
-
-async def _feed(chunks: AsyncIterator[bytes], reader: Reader) -> bool:
-    """Give `reader` the body, and return whether it was read to its end. One that has enough waits shortly."""
-    with trio.CancelScope() as scope:
-        try:
-            async for chunk in chunks:
-                if reader.feed(chunk) and scope.deadline == math.inf:
-                    scope.deadline = trio.current_time() + LAST_BYTES
-        except _BROKEN:
-            if scope.deadline == math.inf:
-                raise
-            return False
-        return True
-    return False
 
 
 class ConnectionPool:
@@ -322,31 +310,29 @@ class ConnectionPool:
             await request.make_room()
             # A cancel may have come since this place, or the room, was given: it must not cost a connection.
             await trio.lowlevel.checkpoint_if_cancelled()
-            await self._exchange(request, reader)
+            while not await self._is_sent(request, reader):
+                pass
         finally:
             self._slots.release()
 
-    async def _exchange(self, request: Request, reader: Reader) -> None:
-        """Send a request over the connection that was used last, if that is quiet, or over a new one."""
-        while self._idle and self._idle[0][1] + IDLE_SECONDS <= trio.current_time():
+    async def _is_sent(self, request: Request, reader: Reader) -> bool:
+        """Send a request over the connection that was used last, if that is still quiet, or over a new one."""
+        now = trio.current_time()
+        while self._idle and self._idle[0][1] + IDLE_SECONDS <= now:
             self._idle.popleft()[0].close()
-        is_done = False
-        while not is_done:
-            is_new = not self._idle
-            connection = self._new_connection() if is_new else self._idle.pop()[0]
-            keep = False
-            try:
-                if is_done := is_new or await connection.is_quiet():
-                    keep = await connection.exchange(request, reader)
-            finally:
-                if keep and not self._closed and self._has_use_for_more():
-                    self._idle.append((connection, trio.current_time()))
-                else:
-                    connection.close()
-
-    def _has_use_for_more(self) -> bool:
-        """Tell whether another idle connection is wanted: one for each request that waits, and a few."""
-        return len(self._idle) < KEPT_IDLE or self._slots.statistics().tasks_waiting > 0
+        is_new, keep = not self._idle, False
+        connection = self._new_connection() if is_new else self._idle.pop()[0]
+        try:
+            if is_usable := is_new or await connection.is_quiet():
+                keep = await connection.exchange(request, reader)
+            return is_usable
+        finally:
+            # One is kept for each request that waits, and a few.
+            is_wanted = len(self._idle) < KEPT_IDLE or self._slots.statistics().tasks_waiting > 0
+            if keep and is_wanted and not self._closed:
+                self._idle.append((connection, trio.current_time()))
+            else:
+                connection.close()
 
     async def aclose(self) -> None:
         """Close the idle connections; those in use are closed when their requests end, by a cancel at the latest."""

@@ -1,8 +1,8 @@
 """The socket of one connection, with the TLS over it, as the stream below httpcore; and why one does not come about.
 
 It does three things that httpcore's own stream does not. A cancel closes the connection at once wherever it comes,
-also within a TLS handshake. A request goes out in one piece. And of a reply's head h11 is given no byte more, so that
-the chunks of its body can be joined before h11 takes each on its own.
+also within a TLS handshake. A request goes out in one piece. And the chunks of a reply that came together are joined
+before h11 takes each on its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import httpcore
 import trio
 
-from responses_mcp.errors import ConnectionFailed, UnusableReply, causes, exhausted
+from responses_mcp.errors import ConnectionFailed, causes, exhausted
 from responses_mcp.settings.address import is_loopback
 from responses_mcp.under_trio import interrupts_alone
 
@@ -27,8 +27,7 @@ BULK_BYTES: Final = 8 * 1024  # in one read, above which it waits for its turn: 
 MOST_INTERIM_REPLIES: Final = 16  # of the status 1xx, before the reply itself
 
 _BROKEN = trio.BrokenResourceError, trio.ClosedResourceError
-_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
-_BEGUN = re.compile(rb"[0-9A-Fa-f]{0,8}\r?")  # what may become that
+_CHUNK = re.compile(rb"([1-9A-Fa-f][0-9A-Fa-f]{0,7})\r\n")
 
 
 class Socket(httpcore.AsyncNetworkStream):
@@ -38,20 +37,19 @@ class Socket(httpcore.AsyncNetworkStream):
     """
 
     def __init__(self, turns: trio.CapacityLimiter) -> None:
-        self.is_open = False
         self._turns = turns
         self._socket: trio.SocketStream | None = None
         self._stream: trio.abc.Stream | None = None  # the same, or the TLS over it
         self._unsent: list[bytes] = []
         self._received: bytes = b""  # and not handed on
         self._heads = 0  # of replies since the last request
-        self._hand_on: Callable[[bytes], bytes] = bytes  # takes what came, and returns what h11 is given of it
+        self._hand_on: Callable[[bytes], bytes] = bytes  # takes what came, and returns what h11 is given of it now
+        self._chunk_left = 0  # bytes to come of a chunk that has begun, its line end included
 
     async def connect(self, host: str, port: int) -> None:
         """Look up and connect. Raises what `not_connected` explains."""
         with interrupts_alone(()), trio.fail_after(CONNECT_TIMEOUT):  # Trio connects from a nursery
             self._stream = self._socket = await trio.open_tcp_stream(host, port)
-        self.is_open = True
         # A router may drop an idle connection: so that is noticed before the next request is sent.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
@@ -80,7 +78,7 @@ class Socket(httpcore.AsyncNetworkStream):
         """Close the socket now, also under TLS without a goodbye; nothing happens if there is none."""
         if self._socket is not None:
             self._socket.socket.close()
-        self.is_open, self._socket, self._stream, self._received = False, None, None, b""
+        self._socket, self._stream, self._received = None, None, b""
 
     # What httpcore calls
 
@@ -90,29 +88,25 @@ class Socket(httpcore.AsyncNetworkStream):
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109, ARG002
         """Return what came, of a head no more than up to its end; b"" at the end. `max_bytes` are no less."""
-        if self._unsent and self._stream is not None:
-            data = b"".join(self._unsent)
+        data, self._received = self._received, b""
+        if self._stream is None:
+            raise httpcore.ReadError("the connection is closed")
+        if self._unsent:
+            request = b"".join(self._unsent)
             self._unsent.clear()
-            self._heads, self._hand_on = 0, self._of_head
+            self._heads, self._hand_on = 0, self._head_of
             # Where a server answers and closes before it has the whole request, its answer is there to be read.
             with suppress(*_BROKEN):
-                await self._stream.send_all(data)
-        data, self._received = self._received, b""
-        try:
-            given = data and self._hand_on(data)
-            while not given:
-                if self._stream is None:
-                    raise httpcore.ReadError("the connection is closed")
+                await self._stream.send_all(request)
+        if not data:
+            try:
                 data = bytes(await self._stream.receive_some(READ_BYTES))
-                if not data:
-                    return b""
-                if len(data) > BULK_BYTES:
-                    async with self._turns:  # which is got in a step of its own
-                        pass
-                given = self._hand_on(data)
-        except _BROKEN as error:
-            raise httpcore.ReadError(str(error)) from error
-        return given
+            except _BROKEN as error:
+                raise httpcore.ReadError(str(error)) from error
+            if len(data) > BULK_BYTES:
+                async with self._turns:  # which is got in a step of its own
+                    pass
+        return self._hand_on(data)
 
     async def aclose(self) -> None:
         """Close the connection at once."""
@@ -122,49 +116,32 @@ class Socket(httpcore.AsyncNetworkStream):
 
     def begin_body(self, *, chunked: bool) -> None:
         """Take what follows the head of a reply for its body, and join its chunks if it has some."""
-        self._hand_on = Chunks().joined if chunked else bytes
+        self._chunk_left, self._hand_on = 0, self._joined if chunked else bytes
 
-    def _of_head(self, data: bytes) -> bytes:
+    def _head_of(self, data: bytes) -> bytes:
         head, end, self._received = data.partition(b"\r\n\r\n")
         self._heads += bool(end)
         if self._heads > MOST_INTERIM_REPLIES + 1:
-            raise UnusableReply(
-                f"The API sent more than {MOST_INTERIM_REPLIES} replies of the status 1xx and no other; "
-                "check what lies between here and openai.base_url."
-            )
+            raise httpcore.RemoteProtocolError(f"more than {MOST_INTERIM_REPLIES} replies of the status 1xx")
         return head + end
 
+    def _joined(self, data: bytes) -> bytes:
+        """Return the next bytes of the body, with whole chunks as one: h11 takes 10 µs for each, whatever its size.
 
-class Chunks:
-    """Joins the chunks of a body that came together into one, as h11 takes 10 µs for each, whatever its size.
-
-    What it does not understand it leaves to h11, which judges all of it.
-    """
-
-    def __init__(self) -> None:
-        self.held: bytes = b""  # the beginning of a chunk's size
-        self._left = 0  # bytes of the chunk that has begun, its line end included; -1 to leave all as it is
-
-    def joined(self, data: bytes) -> bytes:
-        """Return the next bytes of the body, in other chunks."""
-        if self._left < 0:
-            return data
-        data, self.held = self.held + data, b""
-        at = start = min(self._left, len(data))
-        self._left -= start
+        Where it does not understand them, it leaves all that follows to h11, which judges them.
+        """
+        at = start = min(self._chunk_left, len(data))
+        self._chunk_left -= start
         pieces: list[bytes] = []
-        while (size := _CHUNK.match(data, at)) and (length := int(size[1], 16)):
-            end = size.end() + length
+        while size := _CHUNK.match(data, at):
+            end = size.end() + int(size[1], 16)
             if data[end : end + 2] != b"\r\n":  # it goes on, or is none
-                self._left = end + 2 - len(data) if len(data) < end + 2 else -1
+                self._chunk_left = max(0, end + 2 - len(data))
                 break
             pieces.append(data[size.end() : end])
             at = end + 2
-        else:
-            if _BEGUN.fullmatch(data, at):
-                data, self.held = data[:at], data[at:]
-            else:
-                self._left = -1  # the last one, or none
+        if at < len(data) and not self._chunk_left:
+            self._hand_on = bytes
         if len(pieces) < 2:
             return data
         whole = b"".join(pieces)
@@ -173,6 +150,14 @@ class Chunks:
 
 # Why there is no connection
 
+_CERTIFICATE_CURES: Final = {
+    re.compile(
+        r"expired|not yet valid"
+    ): "set the clock of this machine; if it is right, the server needs a new certificate",
+    re.compile(r"Hostname|IP address"): "write the host in openai.base_url (OPENAI_BASE_URL), or that of an https "
+    "proxy, as the certificate has it",
+}
+
 
 class Route(NamedTuple):
     """The way to the API: through which proxy, with which certificates, and what names these, for messages."""
@@ -180,8 +165,16 @@ class Route(NamedTuple):
     proxy_from: str | None = None
     certificates: str | None = None
     tls: ssl.SSLContext | None = None  # None where none is wanted
-    proxy: httpcore.Origin | None = None
+    proxy: httpcore.URL | None = None
     proxy_headers: Sequence[tuple[bytes, bytes]] = ()
+
+    def cure(self, host: str) -> str:
+        """Return what to do where no connection to `host` comes about."""
+        if self.proxy_from is not None:
+            return f"correct {self.proxy_from}, which names the proxy, or name the API's host in NO_PROXY."
+        if is_loopback(host):
+            return "start the server there, or correct openai.base_url (OPENAI_BASE_URL)."
+        return "check the network, openai.base_url (OPENAI_BASE_URL), and HTTPS_PROXY if you need a proxy."
 
 
 def tls_error(error: BaseException) -> ssl.SSLError | None:
@@ -191,50 +184,30 @@ def tls_error(error: BaseException) -> ssl.SSLError | None:
 
 def certificate_cure(error: ssl.SSLCertVerificationError) -> str | None:
     """Return what to do about a certificate that is wrong in itself; None where it is not known who signed it."""
-    said = error.verify_message
-    if "expired" in said or "not yet valid" in said:
-        return "set the clock of this machine; if it is right, the server needs a new certificate"
-    if "Hostname" in said or "IP address" in said:
-        return (
-            "write the host in openai.base_url (OPENAI_BASE_URL), or that of an https proxy, as the certificate has it"
-        )
-    return None
+    return next((cure for said, cure in _CERTIFICATE_CURES.items() if said.search(error.verify_message)), None)
 
 
-def not_connected(error: Exception, host: str, place: str, route: Route) -> ConnectionFailed:
-    """Return why there is no connection to `host`, the API's or the proxy's, or no TLS over it, with the cure."""
-    what, cure = "API", "check the network, openai.base_url (OPENAI_BASE_URL), and HTTPS_PROXY if you need a proxy."
-    if route.proxy_from is not None:
-        what, cure = "proxy", f"correct {route.proxy_from}, which names it, or name the API's host in NO_PROXY."
-    elif is_loopback(host):  # which is never asked through a proxy
-        cure = "start the server there, or correct openai.base_url (OPENAI_BASE_URL)."
-    if isinstance(error, trio.TooSlowError):
-        said = f"No connection to the {what} within {CONNECT_TIMEOUT:g} s, tried {place}; {cure}"
-    elif isinstance(error, trio.BrokenResourceError):
-        return _no_tls(tls_error(error), host, route)
-    elif (shortage := exhausted(error)) is not None:
-        said = f"No connection to the API: {shortage}"
-    else:
-        is_refused = any(isinstance(each, ConnectionRefusedError) for each in causes(error))
-        why = "connection refused: nothing listens there" if is_refused else str(error) or type(error).__name__
-        said = f"The {what} cannot be reached at {place} ({why}); {cure}"
-    return ConnectionFailed(said, retryable=True)
-
-
-def _no_tls(tls: ssl.SSLError | None, host: str, route: Route) -> ConnectionFailed:
+def not_connected(what: str, error: Exception, host: str, route: Route) -> ConnectionFailed:
+    """Return an error that says `what`, which happened on the way to `host`, and why, with the cure."""
+    tls, cure = tls_error(error), route.cure(host)
     if isinstance(tls, ssl.SSLCertVerificationError):
         cure = "behind a company proxy, set SSL_CERT_FILE to the company's CA certificates"
         if route.certificates is not None:
             cure = f"{route.certificates}, where the CA that signed it is missing: add it"
-        why = f"CERTIFICATE_VERIFY_FAILED: {tls.verify_message.rstrip('.')}"
-        return ConnectionFailed(
-            f"The TLS certificate of {host} is not trusted ({why}); {certificate_cure(tls) or cure}."
-        )
-    why = (tls.reason or type(tls).__name__) if tls is not None else "the connection was closed"
-    cure = "check openai.base_url (OPENAI_BASE_URL), its port, and HTTPS_PROXY if you need a proxy."
-    if tls is not None and tls.reason == "WRONG_VERSION_NUMBER":  # what comes back is no TLS at all
+        said = tls.verify_message.rstrip(".")
+        what = f"The TLS certificate of {host} is not trusted (CERTIFICATE_VERIFY_FAILED: {said})"
+        return ConnectionFailed(f"{what}; {certificate_cure(tls) or cure}.")
+    if isinstance(error, trio.TooSlowError):
+        why = f"no answer within {CONNECT_TIMEOUT:g} s"
+    elif tls is not None and tls.reason == "WRONG_VERSION_NUMBER" and route.proxy is None:
         why = "there is no TLS at that port"
         cure = "write http:// in openai.base_url (OPENAI_BASE_URL) if it is a server of yours, or correct the port."
-    if route.proxy_from is not None:
-        cure = f"check openai.base_url (OPENAI_BASE_URL), and the proxy that {route.proxy_from} names."
-    return ConnectionFailed(f"No TLS connection to {host} ({why}); {cure}", retryable=True)
+    elif isinstance(error, trio.BrokenResourceError):
+        why = (tls and tls.reason) or "the connection was closed"
+    elif (shortage := exhausted(error)) is not None:
+        return ConnectionFailed(f"No connection to the API: {shortage}", retryable=True)
+    elif any(isinstance(each, ConnectionRefusedError) for each in causes(error)):
+        why = "connection refused: nothing listens there"
+    else:
+        why = str(error) or type(error).__name__
+    return ConnectionFailed(f"{what} ({why}); {cure}", retryable=True)

@@ -202,7 +202,7 @@ async def test_a_proxy_that_cannot_be_reached_is_named_with_its_variable(monkeyp
         text = str(caught.value)
         assert text.startswith("The proxy cannot be reached at 127.0.0.1:9 (")
         known = variable.upper() if os.name == "nt" else variable
-        assert text.endswith(f"; correct {known}, which names it, or name the API's host in NO_PROXY.")
+        assert text.endswith(f"; correct {known}, which names the proxy, or name the API's host in NO_PROXY.")
         assert "canary" not in text
 
 
@@ -302,7 +302,7 @@ async def test_a_proxy_that_refuses_is_told_and_asked_again_only_after_an_outage
     ("'http://user:canary-0123@127.0.0.1:1080'", "has quotation marks around it; remove them"),
     ('"127.0.0.1:1080"', "has quotation marks around it; remove them"),
     ("http://user:canary#0123@127.0.0.1:1080", "has a password with a slash.*; write these characters as %2F"),
-    ("http://127.0.0.1:canary", "is no URL that can be read; write it as http://HOST:PORT"),
+    ("http://127.0.0.1:canary", "is no URL that can be used; write it as http://HOST:PORT"),
 ])  # fmt: skip
 async def test_a_proxy_that_cannot_be_used_is_told_with_what_is_wrong_with_it(
     monkeypatch: pytest.MonkeyPatch, value: str, told: str
