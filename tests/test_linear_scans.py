@@ -41,7 +41,7 @@ from responses_mcp.protocol.jsonrpc import decode, encode
 from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.failures import response_error
 from responses_mcp.responses_api.response.parser import read_answer
-from responses_mcp.responses_api.response.search_results import is_empty_list, listed_pages, read_results
+from responses_mcp.responses_api.response.search_results import listed_items, read_results
 from responses_mcp.responses_api.response.shortened_answer import shortened
 from responses_mcp.responses_api.response.sources import Citation, without_block
 from responses_mcp.responses_api.response.web_pages import page_key, shown, without_markers, without_tracking
@@ -180,8 +180,8 @@ SCANS: dict[str, Callable[[str], object]] = {
     "marks of citations": without_markers,
     "what is shown of a page": lambda text: shown(text, len(text), SECRETS.known),
     "the key of a page": page_key,
-    "a list of pages": lambda text: listed_pages(text, today=TODAY, redact=SECRETS.known),
-    "an empty list": is_empty_list,
+    "a list of pages": listed_items,
+    "a search": lambda text: search(text, cited(text[:4000])),
     "a failure": lambda text: response_error(failed(text), SECRETS),
     "results with long citations": lambda text: search("", long_citations(text)),
     "secrets": SECRETS,

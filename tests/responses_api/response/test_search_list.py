@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.redaction import Redactor
-from responses_mcp.responses_api.response.search_results import SearchResult, is_empty_list, listed_pages
+from responses_mcp.redaction import Redact, Redactor
+from responses_mcp.responses_api.response.search_results import SearchResult, listed_items, read_results
+from responses_mcp.testing import bodies
 
 TODAY = "2026-11-22"
 A = {"title": "A", "url": "https://a.jp/", "snippet": "About a.", "publishedDate": "2026-01-02", "relevanceScore": 0.9}
@@ -18,12 +19,15 @@ READ_B = SearchResult("B", "https://b.jp/", "About b.", None, None)
 LIST = json.dumps([A, B], indent=1)
 
 
-def read(text: str) -> list[SearchResult]:
-    return listed_pages(text, today=TODAY, redact=str)
+def read(text: str, redact: Redact = str) -> list[SearchResult]:
+    """Return the results of an answer whose search has seen both pages; one that is not listed has its host as title."""
+    body = bodies.answer(text, searches=[bodies.web_search_call(["q"], ["https://a.jp/", "https://b.jp/"])])
+    found = read_results(body, limit=50, today=TODAY, redact=redact).results
+    return [page for page in found if page.title not in {"a.jp", "b.jp"}]
 
 
 def only(**members: Any) -> SearchResult:
-    [page] = read(json.dumps([{"url": "https://a.jp/", **members}]))
+    [page] = read(json.dumps([{"url": "https://a.jp/", "title": "A", **members}]))
     return page
 
 
@@ -44,19 +48,19 @@ def test_a_list_is_found_in_every_form(text: str) -> None:
 @pytest.mark.parametrize("between", ["\ue203", "\ue200cite\ue201", "\u202e", "[](https://a.jp/)", "\ufeff"])
 def test_a_secret_that_is_whole_when_what_stands_in_it_is_taken_out_is_not_shown(between: str) -> None:
     said = json.dumps([{**A, "title": f"sk-canary-{between}0123456789"}])
-    [page] = listed_pages(said, today=TODAY, redact=Redactor(["sk-canary-0123456789"]).known)
+    [page] = read(said, Redactor(["sk-canary-0123456789"]).known)
     assert page.title == "[redacted]"
 
 
 @pytest.mark.parametrize(
     ("member", "value"),
     [
-        ("url", "https://a.jp/"), ("URL", "https://a.jp/"), ("link", "https://a.jp/"), ("href", "https://a.jp/"),
+        ("url", "https://a.jp/"), ("URL", "https://a.jp/"), ("link", "https://a.jp/"),
         ("url", " https://a.jp/ "), ("url", "<https://a.jp/>"), ("url", "[a](https://a.jp/)"),
     ],
 )  # fmt: skip
 def test_the_address_may_have_other_names_and_wrappings(member: str, value: str) -> None:
-    assert [page.url for page in read(json.dumps([{member: value}]))] == ["https://a.jp/"]
+    assert read(json.dumps([{"title": "A", member: value}])) == [SearchResult("A", "https://a.jp/", "")]
 
 
 @pytest.mark.parametrize("item", [{"title": "A"}, {"url": ""}, {"url": None}, {"url": 5}, {"url": ["https://a.jp/"]}])
@@ -88,7 +92,7 @@ def test_braces_quotes_and_commas_within_texts_are_text() -> None:
 )  # fmt: skip
 def test_a_date_is_a_day_of_the_calendar_up_to_today_or_absent(value: Any, date: str | None) -> None:
     assert only(publishedDate=value).published_date == date
-    assert only(published_at=value).published_date == date
+    assert only(date=value).published_date == date
 
 
 @pytest.mark.parametrize(
@@ -96,26 +100,18 @@ def test_a_date_is_a_day_of_the_calendar_up_to_today_or_absent(value: Any, date:
     [
         (0, 0.0), (1, 1.0), (0.5, 0.5), ("0.85", 0.85), ("1.0", 1.0), (".5", 0.5),
         (1.01, None), (-0.1, None), (85, None), ("85%", None), ("high", None), (True, None), (None, None),
-        (10**400, None), (float("nan"), None), (float("inf"), None), ("nan", None), ([0.5], None), ("٠.٥", None),
+        (10**400, None), (float("nan"), None), (float("inf"), None), ("nan", None), ([0.5], None),
     ],
 )  # fmt: skip
 def test_a_score_is_from_0_to_1_or_absent(value: Any, score: float | None) -> None:
     assert only(relevanceScore=value).relevance_score == score
 
 
-@pytest.mark.parametrize("name", ["snippet", "description", "summary"])
+@pytest.mark.parametrize("name", ["snippet", "description"])
 def test_texts_are_made_fit_to_be_shown_and_cut(name: str) -> None:
     assert only(**{name: " a\u0000b\n<i>c</i> ([a.jp](https://a.jp/))"}).snippet == "ab <i>c</i>"
     assert len(only(**{name: "x" * 5000}).snippet) == 1000
     assert only(**{name: 5}).snippet == ""
-
-
-@pytest.mark.parametrize(("text", "empty"), [
-    ("[]", True), ("```json\n[ ]\n```", True), ('{"results": []}', True), ("Nothing fits: []", True), ("", False),
-    ("None.", False),
-])  # fmt: skip
-def test_an_empty_list_is_told_from_no_list(text: str, empty: bool) -> None:
-    assert is_empty_list(text) is empty
 
 
 @given(st.integers(0, len(LIST)))
@@ -125,4 +121,4 @@ def test_a_list_cut_anywhere_keeps_its_whole_items(length: int) -> None:
 
 
 def test_so_many_items_are_read_and_no_more() -> None:
-    assert len(read('{"url": "https://a.jp/"}' * 20_000)) == 500
+    assert len(listed_items('{"url": "https://a.jp/"}' * 20_000)) == 500

@@ -130,7 +130,7 @@ def test_the_words_that_an_annotation_covers_are_the_snippet() -> None:
 
 @pytest.mark.parametrize("links", [
     "([a.jp](https://a.jp/x_(y)))", "[a.jp](https://a.jp), [b.jp](https://b.jp)",
-    "([a.jp](https://a.jp),[b.jp](https://b.jp)).", "https://a.jp", "[]()",
+    "([a.jp](https://a.jp),[b.jp](https://b.jp)).", "https://a.jp",
 ])  # fmt: skip
 def test_where_an_annotation_covers_mere_links_the_words_before_them_are_the_snippet(links: str) -> None:
     text = f"The sea is blue. {links}"
@@ -138,9 +138,7 @@ def test_where_an_annotation_covers_mere_links_the_words_before_them_are_the_sni
     assert read(bodies.answer(text, annotations=[annotation])).results[0].snippet == "The sea is blue."
 
 
-@pytest.mark.parametrize(
-    ("start", "end"), [(-1, 5), (0, 10**9), (9, 2), (True, 3), (None, None), ("0", "3"), (2**70, 2**70)]
-)
+@pytest.mark.parametrize(("start", "end"), [(0, -1), (0, 10**9), (None, None), ("0", "3"), (2**70, 2**70)])
 def test_places_that_are_none_give_no_snippet(start: Any, end: Any) -> None:
     annotation = {"type": "url_citation", "url": PEP, "title": "T", "start_index": start, "end_index": end}
     assert read(bodies.answer("Some text.", annotations=[annotation])).results == (SearchResult("T", PEP, ""),)

@@ -71,9 +71,8 @@ WHOLE = {
     if isinstance(each, re.Pattern)
     if (module, name)
     not in {
-        (web_pages, "_CITED"),
-        (web_pages, "_LINK"),
-        (web_pages, "_PARTS"),
+        *((web_pages, name) for name in ("_CITED", "_LINK", "_PAGE", "_PAIRED_PARENTHESES")),
+        *((web_pages, name) for name in ("_PAIRED_BRACKETS", "_PAIRED_TICKS")),
         (sources, "_WORD_FOR_SOURCES"),
     }  # of one value each
 }
