@@ -8,6 +8,8 @@ of four states, each a method that consumes from the front of the buffer and ret
     body      inside a framed body of known length
     skipping  throwing away, without keeping it, an over-long line or a body of known length
 
+A byte order mark before a message, or before its headers, is left out: clients on Windows write one.
+
 A header block begins with `Content-Length:` or `Content-Type:` and with nothing else, because no JSON text does; any
 other line is a message by itself. Two rules bring a stream with lying lengths back into step: a line that *ends* in a
 Content-Length header (a body cut short ran into the next head) is split there, and a `{` inside a header block ends
@@ -31,6 +33,7 @@ _HEADER = re.compile(rb"(content-length|content-type)[ \t]*:[ \t]*([^\r\n]*)", r
 _GLUED_HEADER = re.compile(rb"content-length[ \t]*:[ \t]*[0-9]{1,18}[ \t]*\r?$", re.IGNORECASE)
 _LONGEST_GLUED = 256  # bytes at a line's end in which a header is looked for; the rest may be millions
 _LENGTH = re.compile(rb"[0-9]{1,18}")
+_MARK = b"\xef\xbb\xbf"  # of byte order
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class FramingFault:
 
 def looks_like_header(line: bytes | bytearray) -> bool:
     """Tell whether a line begins as headers of a frame do, be it misspelled further on."""
-    return line[:8].lower() == b"content-"
+    return line[:11].removeprefix(_MARK)[:8].lower() == b"content-"
 
 
 def encode_frame(body: bytes) -> bytes:
@@ -95,7 +98,7 @@ class MessageReader:
 
     def feed_eof(self) -> list[Payload | FramingFault]:
         """Say that the stream has ended: a last line without a newline is a message, a half frame is a fault."""
-        rest = bytes(self._buffer)
+        rest = bytes(self._buffer).removeprefix(_MARK)
         inside_frame = self._step not in (self._between, self._skipping)
         skipping = self._step == self._skipping
         self._buffer.clear()
@@ -112,6 +115,7 @@ class MessageReader:
         line = self._take_line(self._limit)
         if line is None:
             return self._step == self._skipping
+        line = line.removeprefix(_MARK)
         if not line.strip():
             return True
         if header := _HEADER.match(line):
@@ -180,7 +184,7 @@ class MessageReader:
         length = self._length or 0
         if len(self._buffer) < length:
             return False
-        self._out.append(Payload(self._take(length), line=False))
+        self._out.append(Payload(self._take(length).removeprefix(_MARK), line=False))
         self._step = self._between
         return True
 

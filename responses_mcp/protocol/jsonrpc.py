@@ -75,7 +75,7 @@ def request_key(value: object) -> RequestKey | None:
 
 
 def decode(payload: bytes) -> Message:
-    """Read one payload, strictly: UTF-8 without a byte order mark, JSON without NaN, one object."""
+    """Read one payload, strictly: UTF-8, JSON without NaN, one object."""
     try:
         value = json.loads(payload.decode("utf-8"), parse_constant=_refuse_constant)
     except UnicodeDecodeError:
@@ -83,8 +83,6 @@ def decode(payload: bytes) -> Message:
     except RecursionError:
         return _parse_error("the message is nested too deeply")
     except ValueError:
-        if payload.startswith(b"\xef\xbb\xbf"):
-            return _parse_error("the message starts with a byte order mark, which JSON text must not have")
         return _parse_error("the message is not valid JSON")
     if not isinstance(value, dict):
         return _invalid(None, "batches and non-object messages are not accepted")

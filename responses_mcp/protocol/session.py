@@ -260,7 +260,7 @@ class Session:
         called = request.method == "tools/call"
         if listing is None and not called and not any(request.method in each.methods for each in features):
             return RpcError(METHOD_NOT_FOUND, f"Method not found: {request.method[:100]}")
-        if revision is self._legacy and not self._initialized:
+        if listing is None and revision is self._legacy and not self._initialized:
             cure = "send initialize first, or carry the 2026-07-28 _meta fields"
             return RpcError(INVALID_PARAMS, f"Invalid params: {cure}")
         if called:

@@ -96,7 +96,6 @@ for name, raw in {
     "an encoded surrogate": b'{"jsonrpc":"2.0","id":1,"method":"\xed\xa0\x80"}',
     "UTF-16": '{"jsonrpc":"2.0","id":1,"method":"ping"}'.encode("utf-16-be"),
     "Shift JIS": '{"jsonrpc":"2.0","id":1,"method":"検索"}'.encode("cp932"),
-    "a byte order mark": b"\xef\xbb\xbf" + PING.encode(),
     "NUL bytes": b"\0\0\0\0",
     "a NUL in a message": b'{"jsonrpc":"2.0",\0"id":1}',
     "every byte there is": bytes(byte for byte in range(256) if byte not in b"\r\n"),
@@ -106,6 +105,7 @@ for name, raw in {
     add("bytes", name, raw, (None, PARSE))
 add("bytes", "U+2028 raw in a string", '{"jsonrpc":"2.0","id":"a\u2028b","method":"ping"}', ("a\u2028b", OK))
 add("bytes", "U+0085 and U+001F around", '{"jsonrpc":"2.0","id":"\u0085","method":"ping"}', ("\u0085", OK))
+add("bytes", "a byte order mark", b"\xef\xbb\xbf" + PING.encode(), (1, OK))
 add("bytes", "CRLF line ends", PING.encode() + b"\r\n" + PING2.encode() + b"\r\n", (1, OK), (2, OK))
 add("bytes", "blank lines", b"\n\r\n  \n\t\r\n" + PING.encode(), (1, OK))
 add("bytes", "blanks around a message", "  \t" + PING + "  ", (1, OK))

@@ -20,6 +20,7 @@ from responses_mcp.protocol.framing import (
 pytestmark = pytest.mark.rule("spec 2")
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+MARK = b"\xef\xbb\xbf"
 PONG = '{"jsonrpc":"2.0","id":"二","method":"ping"}'.encode()
 
 
@@ -108,6 +109,12 @@ STREAMS: dict[str, tuple[bytes, list[object]]] = {
     "the end inside a body": (b"Content-Length: 50\r\n\r\n" + PING, ["fault"]),
     "the end inside a header": (b"Content-Length: 50\r\n", ["fault"]),
     "the end inside a header line": (b"Content-Length: 5", ["fault"]),
+    "byte order marks": (
+        b"".join([MARK, PING, b"\n", MARK, encode_frame(MARK + PONG), MARK, encode_frame(PING), MARK, b"\r\n"]),
+        [PING, PONG, PING],
+    ),
+    "a byte order mark before a last line": (PING + b"\n" + MARK + PONG, [PING, PONG]),
+    "a byte order mark within a message": (b"{" + MARK + b"}\n", [b"{" + MARK + b"}"]),
     "nothing": (b"", []),
     "only blanks": (b" \r\n\t\n ", []),
 }

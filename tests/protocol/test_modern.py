@@ -126,7 +126,7 @@ def test_optional_and_unknown_members_of_the_envelope_are_accepted(extra: dict) 
 @pytest.mark.parametrize("meta", [None, [], "x", {}, {PREFIX + "clientCapabilities": {}}, {"progressToken": 1}])
 def test_a_request_without_a_version_in_its_meta_is_a_legacy_one(meta) -> None:
     session = make(initialized=False)
-    assert one(session, request(1, "tools/list", {"_meta": meta}))["error"]["code"] == -32602
+    assert one(session, request(1, "tools/call", {"name": "answer", "_meta": meta}))["error"]["code"] == -32602
     assert one(session, request(2, "ping", {"_meta": meta}))["result"] == {}
     say(session, request(3, "initialize"))
     hear(session)

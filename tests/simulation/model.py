@@ -186,11 +186,7 @@ class _Model:
             self._owed[key, "error"] += 1
         elif message.kind in ANSWERED_AT_ONCE:
             self._initialized |= message.kind == "initialize"
-            modern = b"io.modelcontextprotocol/protocolVersion" in message.data
-            uninitialized = message.kind in ("tools/list", "bad call") and not (modern or self._initialized)
-            self._owed[
-                key, "error" if uninitialized or message.kind in ("bad call", "unknown method") else "reply"
-            ] += 1
+            self._owed[key, "error" if message.kind in ("bad call", "unknown method") else "reply"] += 1
             self.saw(f"client: {message.kind}")
         elif not self._initialized and b"io.modelcontextprotocol/protocolVersion" not in message.data:
             self._owed[key, "error"] += 1
