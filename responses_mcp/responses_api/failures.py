@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from http import HTTPStatus
-from itertools import chain, islice
+from itertools import islice, repeat
 from typing import Final, NamedTuple, cast
 
 from responses_mcp.errors import (
@@ -27,18 +28,20 @@ from responses_mcp.errors import (
     UnusableReply,
     UpstreamError,
 )
-from responses_mcp.json_types import JsonObject, as_object
+from responses_mcp.json_types import JsonObject, as_object, objects
 from responses_mcp.redaction import Redact, redacted_beginning
-from responses_mcp.responses_api.retry import LONGEST_DURATION, asked_wait
+from responses_mcp.responses_api.retry import LONGEST_DURATION, asked_wait, seconds_until
 from responses_mcp.sanitization import sanitized
 
 LONGEST_READ: Final = 64 * 1024  # bytes of an error body, characters of a text; the rest of an HTML page says nothing
 _LONGEST_TOLD = 400  # characters that clients get of a message (spec 8.2)
 _LONGEST_TEXT = 300  # characters of one without what is added to it, of a body in the debug log (8.1), of any code
 _LONGEST_WORD = 64  # characters that are told of a code, an id or a model
-_MOST_READ = 10  # objects of an error, side by side, and as deep
-_MOST_WALKED = 1_000  # members of an object, items of an output
+_MOST_READ = 100  # values of an error
+_MOST_LISTED = 10
+_MOST_MEMBERS = 1_000  # of an object, and items of an output
 _NAME = re.compile(r"[\w.:-]+", re.ASCII)
+_STATUS = re.compile(r"([3-5][0-9][0-9])(?:\.0)?")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
 _NOTHING: Final = frozenset({"", "0", "200", "none", "null", "error", "failed", "fail"})
 _STATES: Final = ("completed", "failed", "incomplete", "cancelled", "queued", "in_progress")
@@ -46,17 +49,19 @@ _UNFINISHED: Final = frozenset({"in_progress", "searching", "queued", "interpret
 
 # Where servers put the parts of an error: lower-case names without underscores. What stands beside it counts last.
 _WITHIN: Final = ("error", "errors", "detail", "fault", "issues", "response")
-_BESIDE: Final = ("details", "violations", "fieldviolations", "metadata", "innererror")
+_BESIDE: Final = ("details", "violations", "fieldviolations", "metadata", "innererror", "extensions", "headers")
 _TEXTS: Final = (
     *("message", "msg", "errordescription", "errormessage", "errormsg", "faultstring", "detail", "title", "reason"),
+    "error",
 )
-_CODES: Final = ("code", "errorcode", "status", "quotaid", "quotalimit", "reason", "error")
-_TEXTS_TOO: Final = ("reason", "error")  # codes only where they are single words
-_STATUSES: Final = ("statuscode", "httpstatus", "code", "errorcode", "status")
-_PARAMS: Final = ("param", "parameter", "path", "loc", "field", "property", "pointer", "instancepath", "keys")
-_WAITS: Final = {"retryafterms": "retry-after-ms"} | dict.fromkeys(
-    ("retryafter", "retryafterseconds", "retrydelay", "resetsinseconds", "resetsat", "resetat"), "x-ratelimit-reset"
+_CODES: Final = ("statuscode", "httpstatus", "code", "errorcode", "status", "quotaid", "quotalimit", "reason", "error")
+_PARAMS: Final = ("param", "parameter", "field", "property", "pointer", "instancepath")
+_PATHS: Final = ("keys", "path", "loc")
+_WAITS: Final = (
+    *("retryafterms", "retryafter", "retryafterseconds", "retrydelay", "resetsinseconds", "resetsat", "resetat"),
+    "xratelimitreset",
 )
+_KNOWN: Final = frozenset((*_WITHIN, *_BESIDE, *_TEXTS, *_CODES, *_PARAMS, *_PATHS, "type", "raw"))
 
 
 class Failure(NamedTuple):
@@ -102,93 +107,81 @@ _OF_KEY: Final = (401, 403)
 
 # In the order in which they are tried: what is exhausted or refused for good stands before what may pass.
 KINDS: Final[dict[str, Kind]] = {
-    "previous": Kind(
-        *_REFUSED, "It lost what continue_from goes on from: ask again, and say in the question what it needs.",
+    "previous": Kind(*_REFUSED,
+        "It lost what continue_from goes on from: ask again, and say in the question what it needs.",
         r"previous response not found|^param previous response id", (400, 404)),
     "schema": Kind(*_REFUSED, "Correct output_schema, or leave it out.", r"^param.* text format", (400, 422)),
-    "location": Kind(
-        *_REFUSED, "Correct location, or user_location in the profile.", r"^param.* user location", (400, 422)),
-    "content": Kind(
-        *_REFUSED, "Ask in other words.",
+    "location": Kind(*_REFUSED, "Correct location, or user_location in the profile.",
+        r"^param.* user location", (400, 422)),
+    "content": Kind(*_REFUSED, "Ask in other words.",
         r"(content|usage|management|safety) (filter|polic|guideline|management)|moderation|flagged|policy violation"
         r"|^cyber|^bio |^invalid prompt|safety(?![ _]identifier)|terms of (us|serv)|inappropriate|inspection"
         r"|exists risk|prompt (was |is )?blocked|responsible ai|guardrail|敏感|违规", (400, 403, 422, 424)),
-    "too_large": Kind(
-        RequestRefused, "The request is too large there", "Ask in fewer words, or have it take larger requests.",
+    "usage_limit": Kind(RateLimited, "The API's limit for a day, or that of the plan, is used up",
+        "Ask again when it is reset, or have the provider raise it.",
+        r"\b(per|a|each|requests|tokens) (day|week|month)\b|\b[rt]pd\b|\b24 ?h(ours)?\b|每[日天周月]|今日|使用上限"
+        r"|\b(daily|weekly|monthly|plan|usage|day) ~(limit|allocation|quota)", (400, 403, 429, 500)),
+    "too_large": Kind(RequestRefused, "The request is too large there",
+        "Ask in fewer words, or have it take larger requests.",
         r"(prompt|input|request|query|payload) (entity )?(is |was )?too (long|large)", (413, 429), (413,)),
-    "too_long": Kind(
-        RequestRefused, "The request is too long", "Ask in fewer words, or choose a model that takes more.",
+    "too_long": Kind(RequestRefused, "The request is too long",
+        "Ask in fewer words, or choose a model that takes more.",
         r"context (length|window|size)|(input|prompt) length|length exceeded|reduce the length|(string|array) above max"
         r"|(^|(prompt|input|request|query|string) )(is |was )?too (long|large)|too many ~tokens|than \d+ ~tokens"
         r"|超[过出长]|\btokens?\b.{0,60} exceed|exceed.{0,60}\b(tokens|context)\b"
         r"|\b(input|prompt|message)s? tokens?\b.{0,60}\b(must|may|only|limit|max)", (400, 422, 500)),
-    "usage_limit": Kind(
-        RateLimited, "The API's limit for a day, or that of the plan, is used up",
-        "Ask again when it is reset, or have the provider raise it.",
-        r"\b(per|a|each|requests|tokens) (day|week|month)\b|\b[rt]pd\b|\b24 ?h(ours)?\b|每[日天周月]|今日|使用上限"
-        r"|\b(daily|weekly|monthly|plan|usage|day) ~(limit|allocation|quota)", (400, 403, 429, 500)),
-    "quota": Kind(
-        QuotaExhausted, "The account's quota is used up", "Check plan and billing with the provider.",
+    "quota": Kind(QuotaExhausted, "The account's quota is used up", "Check plan and billing with the provider.",
         r"insufficient ~(quota|balance|credit|fund)|exceeded ~(quota|budget)|payment required|out of ~quota|^quota$"
         r"|billing|(no|any|all available|not enough|out of) credits|over budget|arrear|余额|欠费|充值|额度"
         r"|(quota|balance|credits?|budget) ~(exceeded|exhausted|used up|too low|insufficient)",
         (400, 402, 403, 429, 500), (402,)),
-    "model": Kind(
-        RequestRefused, "The API does not offer this model",
+    "model": Kind(RequestRefused, "The API does not offer this model",
         "Check the model, the key's access to it, and openai.base_url.",
         r"^param model$|^model (\w+ )?(not|access|invalid|deprecated|unsupported)|no (models? loaded|endpoints found)"
         r"|\bmodels?\b.{0,120}?\b(not found|not exist|no longer|deprecated|decommissioned|is unknown)|模型不存在"
         r"|(unknown|invalid|unsupported|no such|not a valid) model|model identifier is invalid|deployment not found",
         (400, 403, 404, 410, 422, 500)),
-    "region": Kind(
-        *_FORBIDDEN, "The provider does not serve this region: ask from another, or ask another provider.",
+    "region": Kind(*_FORBIDDEN, "The provider does not serve this region: ask from another, or ask another provider.",
         r"country region|(unsupported|invalid) (country|region)|residency|territory|地区"
         r"|\b(country|region|location) ~not (support|availab|allow)"
         r"|not (supported|available|allowed) (in|from|for) (your|this) (country|region|location)",
         (400, 401, 403), (451,)),
     "scope": Kind(*_FORBIDDEN, "Give the key the permission that is named there, or use another.", r"scope", _OF_KEY),
     "ip_address": Kind(*_FORBIDDEN, "Allow the address of this machine in the key's project.", r"\bip\b", _OF_KEY),
-    "organization": Kind(
-        *_FORBIDDEN, "Correct the organization and project that the key belongs to.",
+    "organization": Kind(*_FORBIDDEN, "Correct the organization and project that the key belongs to.",
         r"(member of an|no such|invalid|wrong|mismatched|unknown) organi[sz]ation|organi[sz]ation not", _OF_KEY),
-    "right": Kind(
-        *_FORBIDDEN, "Check the key's project, its model access and your region.",
-        r"permission|forbidden|access denied|not authori[sz]ed|not allowed to", _OF_KEY, (403,)),
-    "key": Kind(
-        AuthenticationFailed, "The API refused the key", "Put a valid key into {key_from}.",
+    "right": Kind(*_FORBIDDEN, "Check the key's project, its model access and your region.",
+        r"permission|(?<!extra )forbidden|access denied(?! due to invalid)|not authori[sz]ed|not allowed to",
+        _OF_KEY, (403,)),
+    "key": Kind(AuthenticationFailed, "The API refused the key", "Put a valid key into {key_from}.",
         r"(invalid|incorrect|wrong|missing|expired) (api ?)?key|api ?key (is )?(not valid|invalid|expired|missing)"
         r"|unauthori[sz]ed|authenticat|deactivated|token expired|(invalid|expired) ~token provided"
         r"|^(invalid|wrong|missing|expired) ~token$|无效的令牌", (400,), (401,)),
-    "rate_limit": Kind(
-        RateLimited, "The API limits the rate of requests", "Wait a while and ask again.",
-        r"rate ?limit|too many|throttl|^requests$|^tokens$|resource exhausted|quota", (), (429,), "refused"),
+    "rate_limit": Kind(RateLimited, "The API limits the rate of requests", "Wait a while and ask again.",
+        r"rate ?limit|too many|throttl|^(requests|tokens)$|resource exhausted|quota|访问量|并发",
+        (), (429,), "refused"),
     "timeout": Kind(*_FAILED, r"\btime(d )?out|deadline", (), (408, 504, 522, 524), "doubtful"),
-    "overload": Kind(
-        ServiceFailed, "The API is overloaded", _FAILED[2],
+    "overload": Kind(ServiceFailed, "The API is overloaded", _FAILED[2],
         r"overload|unavailable|slow ?down|capacity|\bbusy\b", (), (503, 529), "doubtful"),
     "conflict": Kind(*_FAILED, r"conflict", (), (409,), "refused"),
-    "server": Kind(
-        *_FAILED, r"server .{0,7}error|internal|^api error$|bad gateway|upstream|(provider|processing|returned) error",
+    "server": Kind(*_FAILED,
+        r"server .{0,7}error|internal|^api error$|bad gateway|upstream|(provider|processing|returned) error",
         (), tuple(range(500, 600)), "doubtful"),
-    "proxy": Kind(
-        RequestRefused, "The proxy wants to know who asks",
+    "proxy": Kind(RequestRefused, "The proxy wants to know who asks",
         "Put user:password@ before its host in HTTPS_PROXY or HTTP_PROXY, or, if unset, correct openai.base_url.",
         usual=(407,)),
-    "redirect": Kind(
-        RequestRefused, "The API redirects",
+    "redirect": Kind(RequestRefused, "The API redirects",
         "That is not followed with a key; set openai.base_url to the final address.", usual=tuple(range(300, 400))),
-    "address": Kind(
-        RequestRefused, "The API does not know what was asked for",
+    "address": Kind(RequestRefused, "The API does not know what was asked for",
         "Check the model, and whether openai.base_url has a Responses API.",
         r"unknown url|no route|unexpected endpoint|^(404 )?((page|route|path|url) )?not found( error)?$",
         usual=(404, 405)),
-    "parameter": Kind(
-        *_REFUSED, _GIVEN, r"(unsupported|unknown|invalid|missing|extra) (\w+ )?(parameter|value|type|field|union|enum)"
-        r"|above max|below min|extra forbidden|validation|literal error|^param "),
-    "request": Kind(
-        *_REFUSED, _GIVEN, r"(invalid|bad) (\w+ )?request|invalid (argument|prompt)", (), tuple(range(400, 500))),
-    "reply": Kind(
-        UnusableReply, "The API's answer cannot be used",
+    "parameter": Kind(*_REFUSED, _GIVEN,
+        r"(unsupported|unknown|invalid|missing|extra) (\w+ )?(parameter|value|type|field|union|enum)|above max"
+        r"|below min|extra forbidden|validation|literal error|^param "),
+    "request": Kind(*_REFUSED, _GIVEN,
+        r"(invalid|bad) (\w+ )?request|invalid (argument|prompt)", (), tuple(range(400, 500))),
+    "reply": Kind(UnusableReply, "The API's answer cannot be used",
         "Check that openai.base_url is a Responses API and that no proxy rewrites it.",
         r"^unfinished$", (), tuple(range(200, 300))),
     "unknown": Kind(RequestRefused, "The API did not answer", "Ask again later, or change the question or the model."),
@@ -220,58 +213,72 @@ def kind_of(failure: Failure) -> str:
 # Reading
 
 
+class _Part(NamedTuple):
+    """An object of an error, `depth` within others; `place` is 0, 1 for a provider behind a gateway, 2 for details."""
+
+    place: int
+    depth: int
+    members: JsonObject
+
+
 def read_failure(value: object, redact: Redact) -> Failure | None:
     """Return what a JSON value says of a failure: an object in any of the forms that servers use, or a text.
 
     Of objects within each other the innermost that has a part of it counts, of a list the first, but all its messages
     and parameters. None where nothing is said.
     """
-    found = _objects([value], _WITHIN + _TEXTS)
-    metadata = [as_object(each.get("metadata")) for each in chain(*found)]
-    behind = _objects([each.get("raw") for each in metadata], _WITHIN + _TEXTS)
-    beside = _objects([each.get(name) for each in chain(*found) for name in _BESIDE], _BESIDE)
-    given = list(chain(*found, *behind, *beside))
-    message, raw = _message_of(found, redact), _message_of(behind, redact)
-    types = [word for each in given if (word := _word(each.get("type"), redact))]
-    codes = [word for each in given for name in _CODES if (word := _word(each.get(name), redact, name in _TEXTS_TOO))]
-    params = [word for each in given for param in _params_of(each) if (word := _word(param, redact))]
-    waits = {header: each[name] for each in given[::-1] for name, header in _WAITS.items() if name in each}
-    waits.update((name.lower(), told) for each in metadata for name, told in as_object(each.get("headers")).items())
+    parts = sorted(_parts_of(value), key=lambda part: (part.place, -part.depth))
+    message, raw = (_message_of([part for part in parts if part.place == place], redact) for place in (0, 1))
+    given = [part.members for part in parts]
+    types = _words((each.get("type") for each in given), redact)
+    codes = [*filter(_NAME.fullmatch, _words((each.get(name) for each in given for name in _CODES), redact))]
+    params = _words((param for each in given for param in _params_of(each)), redact)
+    waits = ((name, each[name]) for each in given for name in _WAITS if isinstance(each.get(name), str | int | float))
+    seconds = (seconds_until(str(told)[:_LONGEST_WORD] + ("ms" if name.endswith("ms") else "")) for name, told in waits)
     failure = Failure(
-        next((int(told) for each in given for name in _STATUSES if (told := _status(each.get(name)))), None),
+        next((int(found[1]) for code in codes if (found := _STATUS.fullmatch(code))), None),
         next(iter(types), "")[:_LONGEST_WORD] or None,
-        next((code for code in codes if _NAME.fullmatch(code) and not _status(code)), "")[:_LONGEST_WORD] or None,
+        next((code for code in codes if not _STATUS.fullmatch(code)), "")[:_LONGEST_WORD] or None,
         tuple(dict.fromkeys(params)),
         tuple(_HUMP.sub(" ", each).lower() for each in (*codes, *types, *map("param {}".format, params))),
         message if raw in message else f"{message} The provider says: {raw}".lstrip(),
-        asked_wait({name: str(told)[:_LONGEST_WORD] for name, told in waits.items()}, f"{message} {raw}"),
+        next(filter(None, seconds), None) or asked_wait({}, f"{message} {raw}"),
     )
     return failure if failure != Failure() else None
 
 
-def _objects(values: list[object], names: tuple[str, ...]) -> list[list[JsonObject]]:
-    """Return the objects in `values` and within each other, also as JSON in a text: by depth, the innermost first."""
-    found: list[list[JsonObject]] = []
-    while values and len(found) < _MOST_READ:
-        level: list[JsonObject] = []
-        inner: list[object] = []
-        for each in islice(_each(values), _MOST_READ):
-            if isinstance(each, dict):
-                members = islice(as_object(cast("object", each)).items(), _MOST_WALKED)
-                level.append(given := {re.sub(r"[\W_]", "", name).lower(): value for name, value in members})
-                inner += islice((value for name in names if (value := _structure(given.get(name)))), 1)
-            elif value := _structure(each):
-                inner.append(value)
-            elif isinstance(each, str):
-                level.append({"message": each})
-        found.insert(0, level)
-        values = inner
-    return found
+def _parts_of(value: object) -> Iterator[_Part]:
+    """Yield the objects of an error, also those that stand as JSON in a text; a text is an object with a message.
+
+    An object of unknown names, such as `{"include": ["is unknown"]}`, is read as one object for each of them.
+    """
+    values = deque([(0, 0, value)])
+    for _ in range(_MOST_READ):
+        place, depth, value = values.popleft() if values else (0, 0, None)
+        value = _structure(value) or value
+        values.extend((place, depth, each) for each in _listed(value))
+        if isinstance(value, dict):
+            value = cast("JsonObject", value)
+            yield _Part(place, depth, members := _members(value))
+            inner = filter(None, (_structure(members.get(name)) for name in _WITHIN + _TEXTS))
+            values.extend((place, depth + 1, each) for each in islice(inner, 1))
+            values.extend((2, depth + 1, members[name]) for name in _BESIDE if name in members)
+            if "raw" in members:
+                values.append((1, depth + 1, members["raw"]))
+            if place < 2 and members.keys().isdisjoint(_KNOWN):
+                told = ({"path": [name], "message": text} for name, texts in value.items() for text in _listed(texts))
+                values.extend((place, depth, each) for each in islice(told, _MOST_LISTED))
+        elif value and isinstance(value, str):
+            yield _Part(place, depth, {"message": value})
 
 
-def _each(values: list[object]) -> Iterator[object]:
-    for value in filter(None, values):
-        yield from cast("list[object]", value) if isinstance(value, list) else [value]
+def _listed(value: object) -> list[object]:
+    """Return the beginning of a list, none of anything else."""
+    return cast("list[object]", value)[:_MOST_LISTED] if isinstance(value, list) else []
+
+
+def _members(value: JsonObject) -> JsonObject:
+    return {re.sub(r"[\W_]", "", name).lower(): each for name, each in islice(value.items(), _MOST_MEMBERS)}
 
 
 def _structure(value: object) -> object:
@@ -282,48 +289,33 @@ def _structure(value: object) -> object:
     return cast("object", value) if value and isinstance(value, dict | list) else None
 
 
-def _message_of(found: list[list[JsonObject]], redact: Redact) -> str:
-    """Return the texts of the innermost objects that have any, or else what stands in the place of a text."""
-    texts = next(filter(None, ([text for text in map(_text_of, level) if text] for level in found)), list[str]())
-    if not texts:
-        unread = (value for each in chain(*found) for name in _TEXTS if (value := _structure(each.get(name))))
-        with suppress(RecursionError):
-            texts = [json.dumps(value, ensure_ascii=False) for value in islice(unread, 1)]
-    shown = (" ".join(_beginning(text, redact).split()) for text in dict.fromkeys(texts))
+def _message_of(parts: list[_Part], redact: Redact) -> str:
+    """Return the texts of the innermost objects that have any, each behind the path that a validator names."""
+    texts = [(part.depth, text) for part in parts if (text := _text_of(part.members))]
+    deepest = dict.fromkeys(text for depth, text in texts if depth == texts[0][0])
+    shown = (" ".join(_beginning(text, redact).split()) for text in islice(deepest, _MOST_LISTED))
     return " ".join(text if text[-1] in ".!?。" else text + "." for text in shown if text)
 
 
 def _text_of(given: JsonObject) -> str:
-    """Return the text of an object, behind the path that a validator names."""
-    text = next((text for name in (*_TEXTS, "error") if (text := given.get(name)) and isinstance(text, str)), "")
+    text = next((text for name in _TEXTS if (text := given.get(name)) and isinstance(text, str)), "")
     path = "" if "param" in given else ", ".join(_params_of(given))
     return f"{path}: {text}" if text and path else text
 
 
 def _params_of(given: JsonObject) -> list[str]:
-    """Return the parts of the request that an object is about, a path joined by dots. In a text, it is a URL's."""
-    named = {name: given[name] for name in _PARAMS if isinstance(given.get(name), str | list) and given[name]}
-    if isinstance(named.get("path"), str):
-        del named["path"]
-    for name, param in named.items():
-        parts = [str(part)[:_LONGEST_TEXT] for part in islice(_each([param]), _MOST_READ)]
-        return parts if name == "keys" else [".".join(parts)]
-    return []
+    """Return the parts of the request that an object is about, a path joined by dots."""
+    for name in _PATHS:  # in a text, it is a URL's
+        if steps := [str(step)[:_LONGEST_TEXT] for step in _listed(given.get(name))]:
+            return steps if name == "keys" else [".".join(steps)]
+    return [param for name in _PARAMS if (param := given.get(name)) and isinstance(param, str)][:1]
 
 
-def _status(value: object) -> str:
-    """Return a number that is the HTTP status of a failure, "" for anything else."""
-    text = str(value).removesuffix(".0") if isinstance(value, int | float | str) else ""
-    return text if re.fullmatch(r"[3-5][0-9][0-9]", text) else ""
-
-
-def _word(value: object, redact: Redact, is_name: bool = False) -> str:
-    """Return a code as it may be shown, "" for what is none or says nothing. `is_name` wants a single word."""
-    text = str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
-    if len(text) > _LONGEST_TEXT or (is_name and not _NAME.fullmatch(text)):
-        return ""
-    word = redact(sanitized(text))[:_LONGEST_TEXT]
-    return "" if word.lower().removeprefix("response.") in _NOTHING else word
+def _words(values: Iterable[object], redact: Redact) -> list[str]:
+    """Return codes and names as they may be shown, without those that say nothing."""
+    texts = (str(each) for each in values if isinstance(each, str | int | float) and not isinstance(each, bool))
+    words = (redact(sanitized(text)) for text in texts if len(text) <= _LONGEST_TEXT)
+    return [word for word in words if word.lower().removeprefix("response.") not in _NOTHING]
 
 
 def _beginning(text: str, redact: Redact, cut: bool = False) -> str:
@@ -355,16 +347,16 @@ def http_error(head: Head, beginning: bytes) -> UpstreamError:
 
 def refusal_in(value: object, head: Head, beginning: bytes) -> UpstreamError | None:
     """Return the error for the JSON value of a success that is an error in place of what was asked for."""
-    given = as_object(next(_each([value]), None))
+    given = as_object(next(iter(_listed(value)), value))
     is_response = given.get("object") in ("response", "list") or isinstance(given.get("output"), list)
     if is_response or _has_used(given) or (given.get("status") in _STATES and "id" in given):
         return None
-    given = next(chain(*_objects([given], ())), given)
-    is_error = any(given.get(name) for name in _WITHIN[:4]) or given.get("success") is False
-    is_coded = any(given.get(name) for name in _STATUSES) and any(isinstance(given.get(name), str) for name in _TEXTS)
-    failure = None
-    if is_error or is_coded or "error" in (given.get("object"), given.get("type")):
-        failure = read_failure(given, head.redact)
+    given = _members(given)
+    is_error = any(map(given.get, _WITHIN[:4])) or given.get("success") is False
+    is_coded = any(map(given.get, _CODES)) and any(isinstance(given.get(name), str) for name in _TEXTS)
+    if not is_error and not is_coded and "error" not in (given.get("object"), given.get("type")):
+        return None
+    failure = read_failure(given, head.redact)
     return None if failure is None else _refusal(failure, head, beginning)
 
 
@@ -383,20 +375,20 @@ def response_error(response: JsonObject, redact: Redact, progress: Progress = "a
 
     `progress` is how far the request had come, as far as its events tell.
     """
-    status, given = response.get("status"), response.get("error")
-    details = as_object(response.get("incomplete_details"))
+    status, given, output = map(response.get, ("status", "error", "output"))
     failure = read_failure({"error": given}, redact) if given else None
-    if failure is None and status not in (None, "completed", "failed", "incomplete"):
-        known = f"status {status}" if status in _STATES else "an unknown status"
-        failure = Failure(labels=("unfinished",), words=f"It is not finished ({known}).")
-    elif failure is None and status == "failed":
-        failure = Failure()
-    elif failure is None and details.get("reason") == "content_filter":
-        stopped = "Its content filter stopped the answer."
-        failure = Failure(code="content_filter", labels=("content filter",), words=stopped)
     if failure is None:
-        return None
-    for item in map(as_object, islice(_each([response.get("output")]), _MOST_WALKED)):
+        if status not in (None, "completed", "failed", "incomplete"):
+            known = f"status {status}" if status in _STATES else "an unknown status"
+            failure = Failure(labels=("unfinished",), words=f"It is not finished ({known}).")
+        elif status == "failed":
+            failure = Failure()
+        elif as_object(response.get("incomplete_details")).get("reason") == "content_filter":
+            stopped = "Its content filter stopped the answer."
+            failure = Failure(code="content_filter", labels=("content filter",), words=stopped)
+        else:
+            return None
+    for item in objects(output, repeat(None, _MOST_MEMBERS)):
         is_message = item.get("type") == "message"
         if item and (item.get("content") if is_message else item.get("status") not in _UNFINISHED):
             progress = "begun"
@@ -412,18 +404,16 @@ def _has_used(response: JsonObject) -> bool:
 
 
 def _error(failure: Failure, progress: Progress, key_from: str = "OPENAI_API_KEY") -> UpstreamError:
-    """Return the error that a failure becomes, in words for a person."""
+    """Return the error that a failure becomes: what happened, what the API said, as far as there is room, the cure."""
     name = kind_of(failure)
     kind = KINDS[name]
-    cure = kind.cure.format(key_from=key_from)
-    if failure.wait is not None and issubclass(kind.error, RateLimited | ServiceFailed):
-        wait = f"{failure.wait:.3f}".rstrip("0").rstrip(".") + " s"
-        cure += f" It asks to wait {'a day or longer' if failure.wait >= LONGEST_DURATION else wait}."
     known = " ".join(str(each) for each in (failure.status, failure.code) if each)
-    before = f"{kind.happened} ({known})" if known else kind.happened
+    before, cure = f"{kind.happened} ({known})" if known else kind.happened, kind.cure.format(key_from=key_from)
+    if (wait := failure.wait) is not None and issubclass(kind.error, RateLimited | ServiceFailed):
+        cure += f" It asks to wait {'a day or longer' if wait >= LONGEST_DURATION else f'{round(wait, 3):.8g} s'}."
     said = failure.words or ("no reason given." if name == "unknown" else "")
-    room = max(0, _LONGEST_TEXT - len(before) - len(cure))
-    said = said if len(said) <= room else said[: max(0, room - 1)] + "…"
+    if len(said) > (room := max(0, _LONGEST_TEXT - len(before) - len(cure))):
+        said = said[: max(0, room - 1)] + "…"
     error = kind.error(
         f"{before}: {said} {cure}" if said else f"{before}. {cure}",
         status=failure.status,
@@ -431,14 +421,12 @@ def _error(failure: Failure, progress: Progress, key_from: str = "OPENAI_API_KEY
         code=failure.code,
         param=next(iter(failure.params), None),
         retryable=kind.again is not None,
-        retry_after=failure.wait,
+        retry_after=wait,
     )
     error.kind, error.params, error.words, error.said = name, failure.params, failure.words, said or None
-    if progress != "refused":
-        error.advance(progress)
-    elif name != "reply":  # which is a success
-        error.advance(kind.again or "refused")
     error.unquoted = f"{before}. {cure}"
+    if progress != "refused" or name != "reply":  # a success that cannot be used may have been paid for
+        error.advance(progress if progress != "refused" else kind.again or "refused")
     return error
 
 
@@ -453,13 +441,12 @@ def name_model(error: UpstreamError, model: str, models: Mapping[str, str], base
 
     `models` are those of the profiles, or of an option (`--model`).
     """
-    names = [name for name, other in models.items() if other == model]
-    settings = [name if name.startswith("--") else f"model_profiles.{name}.model" for name in names]
-    variables = [f" (MODEL_{_VARIABLES[name]})" if name in _VARIABLES else "" for name in names]
-    is_refused = error.status in (400, 403, 404, 410) and (error.status == 404 or model in error.message)
+    named = {name: f"model_profiles.{name}.model (MODEL_{variable})" for name, variable in _VARIABLES.items()}
+    settings = " and ".join(named.get(name, name) for name, other in models.items() if other == model)
     added = ""
-    if names and (error.kind == "model" or is_refused):
-        added = f" The model is {model[:_LONGEST_WORD]}, from {' and '.join(map(str.__add__, settings, variables))}."
+    is_refused = error.status == HTTPStatus.NOT_FOUND or (error.status in (400, 403, 410) and model in error.message)
+    if settings and (error.kind == "model" or is_refused):
+        added = f" The model is {model[:_LONGEST_WORD]}, from {settings}."
     elsewhere = error.kind in ("address", "redirect") or (error.kind == "reply" and error.status is not None)
     if elsewhere and error.code in (None, "unknown_url") and not _VERSION.search(base_url):
         added += " openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget that, or add more behind it?"
