@@ -80,7 +80,7 @@ def checked(
     blocked = read_domains(blocked_domains, "blocked_domains", only=True)
     for name, given in (("domains", only), ("blocked_domains", blocked)):
         require_domains(name, given or ())
-    days = read_number("recency_days", recency_days, least=0, most=MOST_DAYS, strictness="bounded")
+    days = read_number("recency_days", recency_days, least=0, most=MOST_DAYS, bounded=True)
     return Inquiry(
         query=replace_lone_surrogates(query),
         effort=chosen,

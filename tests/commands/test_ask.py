@@ -156,7 +156,7 @@ async def test_domains_may_be_json_but_not_json_that_is_cut_off(api: FakeApi, co
     assert sent(api)["input"].endswith(" domains=a.jp b.jp")
     code, out, err = await command("ask", "Why?", "--domains", '["a.jp"')
     assert (code, out, len(api.requests)) == (2, "", 1)
-    assert "domains is not a list of strings" in err
+    assert "; it must be a list of texts like [" in err
 
 
 async def test_a_question_needs_no_quotation_marks_and_options_may_stand_anywhere(

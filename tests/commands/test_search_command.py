@@ -118,7 +118,7 @@ async def test_a_terminal_gets_snippets_broken_between_words_and_the_phases(
     [
         (["q", "--limit", "99"], "argument --limit: must be a whole number from 1 to 50, got '99'"),
         (["q", "--language", "??"], 'language is "??"; it must be a language tag'),
-        (["x" * 4001], "query has 4001 characters"),
+        (["x" * 4001], "query is a text of 4001 characters"),
         (["q", "--timeframe", "later"], "argument --timeframe"),
         (["q", "--limit", "few"], "argument --limit"),
         ([], "There is nothing to ask"),
