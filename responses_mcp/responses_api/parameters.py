@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import Final, NamedTuple
 
 from responses_mcp.errors import UpstreamError
@@ -49,44 +50,36 @@ def nearest_effort(effort: str, listed: list[str]) -> str:
     return min(listed, key=lambda each: (abs(_EFFORTS.index(each) - wanted), -_EFFORTS.index(each)))
 
 
-_OF_SEARCH = frozenset({"search_context_size", "external_web_access", "user_location"})  # members of the search tool
+_OF_SEARCH: Final = frozenset({"search_context_size", "external_web_access", "user_location"})  # in the search tool
 _OPTIONAL: Final = _OF_SEARCH | {
     *("include", "text", "reasoning", "tool_choice", "stream_options", "stream", "encoding_format"),
     *("max_output_tokens", "max_tool_calls", "service_tier", "store", "prompt_cache_key", "safety_identifier"),
 }
-_ALSO_CALLED: Final = {
-    "verbosity": "text",
-    "reasoning_effort": "reasoning",
-    "reasoningeffort": "reasoning",
-    "include_obfuscation": "stream_options",
-    "streaming": "stream",
+_ALSO_CALLED: Final = {"verbosity": "text", "reasoning_effort": "reasoning", "include_obfuscation": "stream_options"}
+_FILTERS: Final = {
+    "allowed_domains": "is restricted to {} (domains, by search.strict_domains or in research)",
+    "blocked_domains": "leaves out {} (blocked_domains, of the question or in the profile)",
 }
-_ENGLISH: Final = frozenset({"include", "text", "reasoning", "stream", "streaming", "store", "verbosity"})
-_MOST_NAMED = 3  # domains in an error
-_LONGEST_NAMED = 253  # characters; no host has more
+_MOST_NAMED: Final = 3  # domains in an error
 
-# A name stands in quotes of any kind, escaped or not, or is no word of plain English.
-_QUOTES = r"""'"`´‘’“”«»「」\[\]"""
-_PATH = r"(?:[#$]?[./])?(?:body[./])?([a-z_]\w{0,40})(?:[.\[/]\w{1,40}\]?){0,4}"
-_QUOTED = re.compile(rf"[{_QUOTES}]\s?{_PATH}(?=\s?\\{{0,8}}[{_QUOTES}])")
-_UNQUOTED = re.compile(rf"(?<![\w./#-]){_PATH}(?![\w-])")
-_WORD = re.compile(r"\w+")
-_PATH_LIST = re.compile(r"""\b(?:loc|path)\b\W{1,6}[(\[]([^)\]]{1,200})[)\]]""")
-# Names that a noun announces: between it and a verb or nothing, or behind a colon up to the end of the sentence.
-_NOUN = r"\b(?:param|arg|field|propert|key|option|attribute|input|name)"
-_NAME = rf"[{_QUOTES}]?\w{{1,40}}[{_QUOTES}]?"
-_NAMES = re.compile(rf"{_NOUN}[^:.;]{{0,60}}:\s({_NAME}(?:(?:,| and|, and) {_NAME}){{0,9}})\s?(?=$|\.\s|\.$|[;(\n])")
-_NAMED = re.compile(
-    rf"\b(?:parameter|argument|field|property|key|option|attribute|name):? (?=[{_QUOTES}]?({_PATH})"
-    r"(?: ?$|[^\w ]| (?:is|was|are|were|not|can|cannot|must|may|should|does|has|in|for|on)\b))"
-)
-_LIST = re.compile(
-    r"\b(?:supported|allowed|permitted|accepted|valid|available) (?:values|options|efforts|levels)\b"
+# How a refusal names parameters, in lower case and without links.
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_LINK = re.compile(r"(?<![\w./#-])[\w.-]++:?/[^\s\"]*+")
+_TAKEN = re.compile(  # what follows is taken
+    r"(?<!not )\b(?:supported|allowed|permitted|accepted|valid|available) \w{1,20}s\b"
     r"|\b(?:expected|one of|should be|must be|did you mean)\b"
 )
-_EFFORT = re.compile(r"\b(none|minimal|low|medium|high|xhigh|max)\b")
-_PARAM = re.compile(r"[#$./]*(?:body\W+)?(\w++)(?!-| \w)")
-_LINK = re.compile(r"(?<![\w./#-])[\w.-]++:?/[^\s'\"]*+")
+_LOCATION = re.compile(r"""\b(?:loc|path)\b\W{1,6}[(\[]([^)\]]{1,200})[)\]]""")
+_PART = re.compile(r"\w+(?:[ -]+\w+)*")  # of a path: "text of the prompt" is one, and no name of ours
+_Q = r"""'"`´‘’“”«»「」\[\]"""
+_PATH = r"[#$./]{0,2}[a-z_]\w{0,40}(?:[./\[]\w{1,40}\]?){0,9}(?![\w-])"
+_NAME = re.compile(rf"[{_Q}]\s?({_PATH})\s?\\{{0,8}}[{_Q}]|(?<![\w./#-])({_PATH})")  # in quotes, or not
+_LISTED = rf"[{_Q}\\]{{0,9}}{_PATH}[{_Q}\\]{{0,9}}"
+_ANNOUNCED = re.compile(  # by a noun, directly or with a colon or bracket; behind the names stands a verb or no word
+    rf"\b(?:param|arg|field|propert|key|option|attribute|name|inputs)[a-z]{{0,6}}\b(?:\(s\))?(?:[^.:;(]{{0,60}}[:(])?\s?"
+    rf"({_LISTED}(?:(?:,\s?(?:and )?| and ){_LISTED}){{0,9}})"
+    r"(?= ?$| ?[^\w ]| (?:is|was|are|were|not|can|cannot|must|may|should|does|has|in|for|on)\b)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +93,8 @@ class ParameterFallback:
         """Return `body` as the model takes it; what is `fixed`, and a format of the text, stay in it."""
         if not self.left_out and not self.moved:
             return body
-        left_out = self.left_out - fixed
+        # What is made in the background has to be stored.
+        left_out = self.left_out - fixed - ({"store"} if "background" in body else set[str]())
         fitting = {key: value for key, value in body.items() if key not in left_out}
         if "text" in left_out and "format" in body.get("text", {}):
             fitting["text"] = {"format": body["text"]["format"]}
@@ -117,20 +111,16 @@ class ParameterFallback:
     ) -> ParameterFallback | None:
         """Return the fallback to try next, after `error` for `self.fit(body, fixed)`; None if there is none."""
         sent = self.fit(body, fixed)
-        members = {*sent, *(key for tool in sent.get("tools", ()) for key in tool)} - fixed
-        if sent.get("text", {}).keys() == {"format"}:
-            members.discard("text")
-        refused = _refused_members(error) & members
-        if not refused or ("store" in refused and "background" in sent):  # which has to be stored
-            return None
-        if "reasoning" in refused and sent["reasoning"] == body["reasoning"]:
-            asked = str(sent["reasoning"].get("effort"))
-            _, listed = _divided(error.words.lower())
-            if others := [effort for effort in _EFFORT.findall(listed) if effort != asked]:
-                return ParameterFallback(self.left_out, {**self.moved, asked: nearest_effort(asked, others)})
+        refused = _refused_members(error) & {*sent, *(key for tool in sent.get("tools", ()) for key in tool)} - fixed
+        moved, asked = self.moved, str(body.get("reasoning", {}).get("effort"))
+        if "reasoning" in refused and asked not in moved:
+            _, taken = _divided(error.words)
+            if others := [word for word in re.split(r"\W+", taken) if word in _EFFORTS and word != asked]:
+                refused, moved = refused - {"reasoning"}, {**moved, asked: nearest_effort(asked, others)}
         if "stream" in refused:
             refused |= {"stream_options"}
-        return ParameterFallback(self.left_out | refused, self.moved)
+        learnt = ParameterFallback(self.left_out | refused, moved)
+        return None if learnt.fit(body, fixed) == sent else learnt
 
     def joined(self, other: ParameterFallback) -> ParameterFallback:
         """Return what both know."""
@@ -146,87 +136,63 @@ class ParameterFallback:
 
 def refused_domains(error: UpstreamError, body: JsonObject) -> str:
     """Return the beginning of a message that names the refused domains; "" if `error` is about something else."""
-    filters: JsonObject = {}
-    for tool in body.get("tools", ()):
-        if tool.get("type") == "web_search":
-            filters = tool.get("filters", {})
-    domains: list[str] = [*filters.get("allowed_domains", ()), *filters.get("blocked_domains", ())]
-    if not _is_about_request(error):
+    tools: list[JsonObject] = body.get("tools") or [{}]  # the first searches the web
+    filters: JsonObject = tools[0].get("filters", {})
+    if not filters or not _is_about_request(error) or (error.params and "tools" not in error.params[0]):
         return ""
-    param, said = "".join(_params(error)[:1]), _LINK.sub(" ", error.words.lower())
-    named = [domain for domain in domains if domain in said]
-    about = re.search(r"\bfilters?\b|domain", f"{param} {said}")
-    if not (named or (about and domains)) or (param and not param.startswith("tools")):
-        return ""
-    names = [
-        domain if len(domain) <= _LONGEST_NAMED else f"one of {len(domain)} characters" for domain in named or domains
-    ]
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    listed = ", ".join(names[:_MOST_NAMED]) + more
-    if "allowed_domains" not in filters:
-        why = "blocked_domains, of the question or in the profile"
-        return f"The search leaves out {listed} ({why}), and that was refused. "
-    why = "domains, by search.strict_domains or in research"
-    return f"The search is restricted to {listed} ({why}), and that was refused. "
+    said = _LINK.sub(" ", " ".join((*error.params, error.words))).lower()
+    is_about = re.search(r"\bfilters?\b|domain", said)
+    for name, domains in sorted(filters.items(), key=lambda each: (each[0] not in said, each[0])):
+        if named := [domain for domain in domains if domain in said] or (domains if is_about else []):
+            more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+            return f"The search {_FILTERS[name].format(', '.join(named[:_MOST_NAMED]) + more)}, and that was refused. "
+    return ""
 
 
 def _is_about_request(error: UpstreamError) -> bool:
     """Tell whether an error refuses a part of the request, and not what it asks."""
-    if error.maybe_paid:
-        return False
     if error.status is None:  # within a stream, or a Response
-        return error.kind in ("parameter", "request", "location")
-    return error.status in (400, 422) and error.kind != "content"
+        return error.kind in ("parameter", "request", "location") and not error.maybe_paid
+    return error.status in (400, 422) and error.kind != "content" and not error.maybe_paid
 
 
-def _params(error: UpstreamError) -> list[str]:
-    """Return the parts of the request that an error is about."""
-    return [
-        param for each in error.params if (param := each.lower().removeprefix("body.")) not in ("none", "null", "body")
-    ]
-
-
-def _refused_members(error: UpstreamError) -> frozenset[str]:
+def _refused_members(error: UpstreamError) -> set[str]:
     """Return the members that an error refuses: all that it lists or announces, else the one of ours that it quotes.
 
     Of a list with anything else in it none is left out: the request would be refused again.
     """
     if not _is_about_request(error):
-        return frozenset()
-    said, _ = _divided(_LINK.sub(" ", error.words.lower()))
-    if listed := _params(error) or [".".join(_WORD.findall(path[1])) for path in _PATH_LIST.finditer(said)]:
-        return _optional_all(listed)
-    announced = [name for names in _NAMES.finditer(said) for name in _WORD.findall(names[1]) if name != "and"]
-    announced = announced or [path[1] for path in _NAMED.finditer(said)]
-    if members := _optional_all(announced):
+        return set()
+    if paths := [each for each in error.params if each != "body"]:
+        members = set(map(_member, paths))
+        return set() if "" in members else members
+    said, _ = _divided(_LOCATION.sub(lambda found: f"field {'.'.join(_PART.findall(found[1]))}", error.words))
+    announced = (_NAME.finditer(found[1]) for found in _ANNOUNCED.finditer(said))
+    if members := {_member(name[1] or name[2]) for name in chain.from_iterable(announced)} - {""}:
         return members
-    paths = [
-        *_QUOTED.finditer(said),
-        *(path for path in _UNQUOTED.finditer(said) if path[1] not in _ENGLISH or "." in path[0]),
-    ]
-    named = frozenset[str]().union(*(_optional(path[0].lstrip(_QUOTES)) for path in paths))
-    return named if len(named) == 1 else frozenset()
+    # A word of plain English counts in quotes alone.
+    named = (name[1] or name[2] for name in _NAME.finditer(said) if name[1] or not name[2].isalpha())
+    members = set(map(_member, named)) - {""}
+    return members if len(members) == 1 else set()
 
 
-def _optional_all(paths: list[str]) -> frozenset[str]:
-    members = [_optional(path) for path in paths]
-    return frozenset[str]().union(*members) if all(members) else frozenset()
-
-
-def _optional(path: str) -> frozenset[str]:
-    """Return the member that a server means by a path, if it may be left out."""
-    if path.startswith("tools"):
-        return _OF_SEARCH.intersection(_WORD.findall(path))
-    name = _PARAM.match(path)
-    return _OPTIONAL & {_ALSO_CALLED.get(name[1], name[1])} if name and not _is_format(path) else frozenset()
-
-
-def _is_format(path: str) -> bool:
+def _member(path: str) -> str:
+    """Return the member that a server means by a path; "" if it is none that may be left out."""
+    parts = _PART.findall(_plain(path))
+    head, *rest = parts[1:] if parts[:1] == ["body"] and parts[1:] else parts or [""]
+    if head == "tools":
+        return next((name for name in rest if name in _OF_SEARCH), "")
+    name = _ALSO_CALLED.get(head, head)
     # The format of a text is a question's own: without it, the answer would be another one.
-    return re.search(r"\btext\W+format\b", path) is not None
+    return name if name in _OPTIONAL and [head, *rest[:1]] != ["text", "format"] else ""
 
 
-def _divided(said: str) -> tuple[str, str]:
-    """Return what an error says before it lists what is taken, and the list."""
-    found = _LIST.search(said)
+def _divided(words: str) -> tuple[str, str]:
+    """Return, without links, what an error says before it lists what is taken, and the list."""
+    said = _LINK.sub(" ", _plain(words))
+    found = _TAKEN.search(said)
     return (said, "") if found is None else (said[: found.start()], said[found.end() :])
+
+
+def _plain(words: str) -> str:
+    return _HUMP.sub("_", words).lower()
