@@ -89,9 +89,9 @@ def test_the_protocol_does_no_io_and_reads_neither_clock_nor_environment() -> No
 
 
 def test_exactly_one_module_knows_httpx() -> None:
-    assert importers_of("httpx") == {"responses_api.http.client"}
+    assert importers_of("httpx") == {"responses_api.http.network"}
     # What httpx is made of, for the sockets: a backend of ours is put in where it is meant to be.
-    assert importers_of("httpcore") == {"responses_api.http.client", "responses_api.http.network"}
+    assert importers_of("httpcore") == {"responses_api.http.network"}
     # And for the fake, at the other end: what h11 itself misreads, no test between the two can find.
     assert importers_of("h11") == {"testing.fake_api"}
 

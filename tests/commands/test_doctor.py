@@ -639,21 +639,12 @@ async def test_nothing_is_sent_where_another_address_may_be_meant(
 
 
 @pytest.mark.parametrize(
-    ("value", "found", "cure"),
-    [
-        ("socks5://user:hunter22@127.0.0.1:1080", "of the kind socks5", "name an http or https proxy"),
-        ("http://user:hunter22@127.0.0.1:port", "no URL that can be used", "write it as http://HOST:PORT"),
-        ("'http://user:hunter22@127.0.0.1:9'", "has quotation marks around it", "remove them"),
-        ("http://:3128", "no URL that can be used", "write it as http://HOST:PORT"),
-        ("http://hunter22/x@127.0.0.1:9", "a password with a slash", "write these characters as %2F"),
-        ("http://user:80#hunter22@127.0.0.1:9", "a password with a slash", "write these characters as %2F"),
-    ],
+    "value",
+    ["socks5://user:hunter22@127.0.0.1:1080", "http://:3128", "http://user:80#hunter22@127.0.0.1:9"],
 )
-async def test_a_proxy_that_cannot_be_used_is_told_and_nothing_is_tried(
-    examine: Doctor, value: str, found: str, cure: str
-) -> None:
+async def test_a_proxy_that_cannot_be_used_is_told_and_nothing_is_tried(examine: Doctor, value: str) -> None:
     report = await examine(HTTPS_PROXY=value)
-    report.line("FAIL", "proxy", "HTTPS_PROXY", found, f"Fix: {cure}")
+    report.line("FAIL", "proxy", "HTTPS_PROXY is no URL of an http or https proxy", "Fix: write it as http://HOST:PORT")
     report.line("skip", "network")
 
 

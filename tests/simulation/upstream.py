@@ -17,9 +17,9 @@ import httpcore
 import trio
 
 from responses_mcp.errors import ConnectionFailed
-from responses_mcp.responses_api.http.client import ConnectionPool, HttpConnection
+from responses_mcp.responses_api.http.client import ConnectionPool
 from responses_mcp.responses_api.http.connections import Reader, Request
-from responses_mcp.responses_api.http.network import Route
+from responses_mcp.responses_api.http.network import HttpConnection, Route
 from tests.simulation.transcript import Kind, Transcript
 
 ASKED = re.compile(rb'"input": "(q[0-9]+)')

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn, with_cure
 from responses_mcp.errors import ConnectionFailed
-from responses_mcp.responses_api.http.client import proxy_for, route_through
+from responses_mcp.responses_api.http.client import route_to
 
 _PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 _PORTS: Final = {"http": 80, "https": 443}
@@ -47,19 +47,17 @@ def check_proxy(url: str, *, trust_env: bool) -> tuple[list[Finding], Way | None
     direct = Way(host, parts.port or _PORTS[parts.scheme])
     if not trust_env:
         return [ok("proxy", "none is used, because request.trust_env is false")], direct
-    proxy = proxy_for(url)
-    if proxy is None:
+    try:
+        route = route_to(url)
+    except ConnectionFailed as error:
+        return [fail("proxy", *with_cure(error.message)), *_exceptions(host)], None
+    if route.proxy is None:
         named = [spelled(name) for name in _PROXIES if _value(name)]
         found = f"{', '.join(named)} set, but not for {parts.scheme}://{host}" if named else "none is set"
         return [ok("proxy", found)], direct
-    findings = list(_exceptions(host))
-    try:
-        route_through(proxy)
-    except ConnectionFailed as error:
-        return [fail("proxy", *with_cure(error.message)), *findings], None
-    through = urlsplit(proxy.url)
-    where = Way(through.hostname or "", through.port or _PORTS[through.scheme], proxy.named_by)
-    return [ok("proxy", f"{host} is reached through {where}"), *findings], where
+    through = route.proxy.url
+    where = Way(through.host.decode("ascii"), through.origin.port, route.proxy_from)
+    return [ok("proxy", f"{host} is reached through {where}"), *_exceptions(host)], where
 
 
 def proxy_secrets() -> Iterator[str]:
