@@ -87,13 +87,6 @@ _TOO_MANY: Final = re.compile(rf"{_DIRECTION}(?={_DIRECTION})|(?<={_MARK}{{8}}){
 _LINE_END: Final = re.compile(r"\r\n?|[\x0b\x0c\x85]")
 
 
-# At the end of a text: what has begun, and could go on.
-_OPEN: Final = re.compile(
-    r"(?:(?:\x1b\[|\x9b)[0-?]*+[ -/]*+|\x1b[ -/]*+"
-    r"|(?:\x1b[PX\]^_]|[\x90\x98\x9d-\x9f])[^\x00-\x08\x0a-\x1f\x7f-\x9f]*+\x1b?+)\Z"
-)
-
-
 def sanitized(text: str) -> str:
     """Return `text` as it may be shown; one without anything to take out is the same object.
 
@@ -127,9 +120,3 @@ def line_at(mapping: JsonObject, key: str, redact: Redact) -> str:
     clean = sanitized(text[: 2 * _LONGEST_LINE])
     line = redacted_beginning(clean, 2 * _LONGEST_LINE, redact, cut=len(text) > 2 * _LONGEST_LINE)
     return " ".join(line[:_LONGEST_LINE].split())
-
-
-def open_sequence(text: str) -> int:
-    """Return where a sequence for a terminal begins that more text could still end; the length of the text if none."""
-    found = _OPEN.search(text)
-    return found.start() if found else len(text)

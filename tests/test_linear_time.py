@@ -35,7 +35,7 @@ COMPILE_LATER = {
     "credential_patterns.pattern",
     "manuals.search.query.term",
     "manuals.search.query.as_written",
-    "responses_api.response.sources._dates",
+    "responses_api.response.sources._read",
     "commands.manuals._words_of",
 }
 

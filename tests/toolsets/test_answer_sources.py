@@ -43,7 +43,7 @@ async def answered(text: str, *urls: str) -> str:
     "出典：", "**出典**", "## 出典：", "【出典】", "■出典", "情報源：", "主な情報源", "参考", "参考文献", "参考リンク：", "引用元：", "出典一覧",
     "出典（閲覧日つき）：", "Key sources:", "Sources and dates:", "Sources & references", "List of sources:", "Sources / 出典:", "情報源（Sources）",
     "出典・参考文献：", "参照した情報源：", "Sources\n-------", "Here are the sources for this answer:", "<summary>Sources</summary>", "（出典）",
-    "## Quellen", "**Fuentes:**", "Références :", "Источники:", "参考资料：", "출처:", "Works cited", "Sources (read today):", "### Sources (2)", "Sources, accessed 2026-11-21:",
+    "## Quellen", "**Quellenangaben:**", "Einzelnachweise", "**Fuentes:**", "Références :", "Источники:", "参考资料：", "## 資料來源", "**参考链接**", "출처:", "Works cited", "Sources (read today):", "### Sources (2)", "Sources, accessed 2026-11-21:",
 ])  # fmt: skip
 @pytest.mark.parametrize("listed", [f"- {A} (2026-11-20)", f"1. [The forecast]({A}), 2026-11-20\n"])
 async def test_a_block_of_the_model_gives_way_to_ours_whatever_its_header_is(header: str, listed: str) -> None:
@@ -52,7 +52,9 @@ async def test_a_block_of_the_model_gives_way_to_ours_whatever_its_header_is(hea
 
 
 @pytest.mark.rule("spec 6")
-@pytest.mark.parametrize("header", ["Sources:", "## 出典", "**References**"])
+@pytest.mark.parametrize("header", [
+    "Sources:", "## 出典", "**References**", "**Quellenangaben**", "## 資料來源", "Sources consulted:", "参考URL：", "**Sources (accessed 2026-11-22):**",
+])  # fmt: skip
 async def test_a_source_of_the_model_without_a_date_stands_once(header: str) -> None:
     text = f"Rain.\n\n{header}\n- {A}\n- [b]({B}) (2026-11-20)"
     assert await answered(text, A, B) == f"Rain.\n\nSources:\n- {A} ({TODAY})\n- {B} (2026-11-20)"

@@ -118,8 +118,9 @@ def read_answer(
     block = ""
     used_search = bool(searches or cited or named)
     if used_search:
-        consulted = [*named, *(each for each in _sources(searches, redact) if not is_within(each.url, blocked))]
-        chosen = choose_citations(cited, consulted, limit=max_citations, date=date)
+        found = _sources(searches, redact, with_pages=not cited)
+        consulted = [*named, *(each for each in found if not is_within(each.url, blocked))]
+        chosen = choose_citations(cited, consulted, limit=max_citations)
         text, citations = without_block(text, chosen, newest)
         block = written(citations, date)
     if truncated or len(said) > LONGEST_ANSWER:
@@ -160,12 +161,13 @@ def _cited_files(noted: Iterable[JsonObject], redact: Redact) -> Iterator[Citati
             yield Citation(name, "file")
 
 
-def _sources(searches: list[JsonObject], redact: Redact) -> Iterator[Citation]:
+def _sources(searches: list[JsonObject], redact: Redact, *, with_pages: bool) -> Iterator[Citation]:
     looks = repeat(None, MOST_SOURCES)
     for search in searches:
         for source in objects(as_object(search.get("action")).get("sources"), looks):
-            if given := line_at(source, "url", redact):
-                if url := address(given):
+            if text_at(source, "url").strip():
+                url = address(line_at(source, "url", redact)) if with_pages else None
+                if url:
                     yield Citation(url)
             elif name := _name_at(source, "name", redact) or _name_at(source, "id", redact):
                 yield Citation(name, _name_at(source, "type", redact) or "source")

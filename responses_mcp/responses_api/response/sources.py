@@ -11,17 +11,16 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from itertools import islice, pairwise
+from itertools import islice
+from math import inf
 from typing import Final, Literal
 
 from responses_mcp.json_types import JsonObject
-from responses_mcp.responses_api.response.dates import WrittenDate, dates_in
+from responses_mcp.responses_api.response.dates import DATE, calendar_date
 from responses_mcp.responses_api.response.web_pages import page_key, without_tracking
 
 LONGEST_HEADER: Final = 80  # characters
-_LOOKED_THROUGH: Final = 64 * 1024  # characters at the end of an answer
-_MOST_HEADERS: Final = 10
-_LONGEST_ITEM: Final = 4 * 1024
+_MOST_LINES: Final = 1_000  # at the end of an answer, in which its block is looked for
 _MOST_ENDS: Final = 5  # of an address
 _FEWEST_WORDS: Final = 3  # of a sentence; "JMA, published 2026-11-20." is none
 
@@ -31,15 +30,21 @@ _TOUCHING: Final = re.compile(r"[()\[\]]|[^\x00-\x7f]")
 _NAMES_ONE: Final = re.compile("https?://|[0-9]{4} ?[-/.年]", re.IGNORECASE)  # an address, or a date
 _DRAWN: Final = re.compile(r"[ \t\u3000>]*(?:<(/?)(?:details|summary|div|ul|ol|p|hr)[^<>]{0,80}>|[-=*_][-=*_ ]{2,99}|)")
 _FENCE: Final = re.compile(r"[ \t>]*(?:`{3}|~{3})")
-_MARK: Final = r"(?:[-*+](?=[ \t])|[•・‣◦●○■□◆◇①-⑳|]|[0-9０-９]{1,3}[.)．）](?![0-9０-９])|\[\^?\w{1,4}\])"
-_MARKED: Final = re.compile(rf"^([ \t\u3000>]*){_MARK}", re.MULTILINE)
-_ITEM: Final = re.compile(rf"[ \t\u3000>]*{_MARK}|[ \t\u3000]")  # or what belongs to one
+_ITEM: Final = re.compile(  # a mark in front, or a line that belongs to one
+    r"[ \t\u3000>]*(?:[-*+][ \t]|[•・‣◦●○■□◆◇①-⑳|]|[0-9０-９]{1,3}[.)．）](?![0-9０-９])|\[\^?\w{1,4}\])|[ \t\u3000]"
+)
 _NEVER_HEADER: Final = re.compile(r"[ \t>]*(?:[-*+][ \t]+[^*]|[0-9|`])")
-_NO_LETTERS: Final = re.compile(r"<[^<>]*>|[(（][^()（）]*[)）]|[\W\d_]+")
-_WORD_FOR_SOURCES: Final = re.compile(
-    r"(?<![^\W_])(?:sources?|references?|citations?|bibliography|works cited|quellen|fuentes|références|referencias"
-    r"|fonti|источники)(?![^\W_])|参考资料|來源|来源|출처|(?:主な)?(?:出典|出所|情報源|参考|引用|参照|(?<!リ)ソース)"
-    r"(?:文献|資料|情報|リンク|サイト|元|先|一覧)?",
+_FOR_SOURCES: Final = re.compile(
+    r"(?<![^\W_])(?:sources?|r[eé]f[eé]ren(?:ces?|cias|zen)|citations?|bibliography|works cited|fuentes|fonti|источники"
+    r"|(?:internet|online|web)?quellen?(?:angaben?|verzeichnis|nachweise?)?|(?:einzel)?nachweise?|belege"
+    r"|literatur(?:angaben|verzeichnis)?)(?![^\W_])"
+    r"|(?:主な|主要|資料|资料|信息){0,3}(?:出典|出所|出处|出處|情報源|参考|參考|引用|参照|(?<!リ)ソース|来源|來源|출처)"
+    r"(?:文献|文獻|資料|资料|情報|リンク|サイト|にした|した|链接|連結|网站|網站|网址|来源|來源|元|先|一覧){0,3}",
+    re.IGNORECASE,
+)
+_BESIDE_IT: Final = re.compile(  # what a header may have beside such a word and still be one of no other words
+    r"<[^<>]*>|[(（][^()（）]*[)）]|[\W\d_]|(?<![^\W_])(?:key|main|web|other|further|list|of|and|used|cited|consulted|dates?"
+    r"|links?|urls?|und|weitere)(?![^\W_])",
     re.IGNORECASE,
 )
 _TITLE: Final = re.compile(  # of a source; or words in front of a date
@@ -69,24 +74,20 @@ class Citation:
         return shown
 
 
-def choose_citations(
-    cited: Iterable[Citation], consulted: Iterable[Citation], *, limit: int, date: str
-) -> dict[str, Citation]:
+def choose_citations(cited: Iterable[Citation], consulted: Iterable[Citation], *, limit: int) -> dict[str, Citation]:
     """Pick at most `limit` citations: cited URLs in order of appearance, else consulted URLs; then named sources.
 
-    `cited` are the answer's annotations; `date` is that of what tells none. When the cut would drop every named
-    source, the last of several places goes to the first of them, so that where the facts came from stays visible.
-    Keys are those of pages, and names.
+    `cited` are the answer's annotations. When the cut would drop every named source, the last of several places goes to
+    the first of them, so that where the facts came from stays visible. Keys are those of pages, and names.
     """
     limit = max(1, limit)
     consulted = list(consulted)
     pages = _merged(cited) or _merged((each for each in consulted if _IS_URL.match(each.url)), most=limit)
     names = _merged(each for each in consulted if not _IS_URL.match(each.url))
-    kept = [*pages, *names][:limit]
+    kept = [*pages.items(), *names.items()][:limit]
     if names and len(pages) >= limit > 1:
-        kept[-1] = next(iter(names))
-    found = {key: {**pages, **names}[key] for key in kept}
-    return {key: each if each.published_at else replace(each, published_at=date) for key, each in found.items()}
+        kept[-1] = next(iter(names.items()))
+    return dict(kept)
 
 
 def _merged(mentions: Iterable[Citation], *, most: int | None = None) -> dict[str, Citation]:
@@ -111,73 +112,72 @@ def written(citations: Iterable[Citation], accessed: str) -> str:
     return "\n".join(["Sources:", *(lines or [f"- web_search ({accessed})"])])
 
 
-def without_block(text: str, citations: Mapping[str, Citation], newest: date) -> tuple[str, tuple[Citation, ...]]:
-    """Return an answer without the model's own block, and the citations with the dates that the block has.
+def without_block(text: str, citations: Mapping[str, Citation], today: date) -> tuple[str, tuple[Citation, ...]]:
+    """Return an answer without the model's own block, and the citations, each with its date.
 
-    Of several dates beside one source, the first that is not one of access is taken. Dates after `newest` are none.
+    That is the one that the block has, else the citation's own, else `today`. Days that have not come are none.
     """
-    begin = text.find("\n", len(text) - _LOOKED_THROUGH) + 1 if len(text) > _LOOKED_THROUGH else 0
-    lines = text[begin:].rstrip().split("\n")
-    top = behind = len(lines)  # of the block, and of the paragraph behind it
-    left, blank = _MOST_HEADERS, False
-    listed: list[str] = []
-    kept: list[str] = []  # both from the last line to the first
+    lines = text.rstrip().rsplit("\n", _MOST_LINES)
+    top = len(lines)  # of the block
+    listed: list[str] = []  # the lines of sources below this one, from the last to the first
+    stays: list[str] = []  # the others: items that say more, and the paragraph behind them
+    parted = False  # a blank line has something behind it
+    behind: list[str] = []  # what stays of a block
     dates: dict[str, str] = {}
-    for at in range(top - 1, -1, -1):
-        line, kind = lines[at], kind_of(lines[at])
+    for at in reversed(range(max(top - _MOST_LINES, 0), top)):
+        line, header = lines[at], header_of(lines[at])
         # With a source on its line, and right below another line, a header says where that is from.
-        if kind == "header" and left and not (at and lines[at - 1].strip() and _NAMES_ONE.search(line)):
-            left -= 1
-            found = _dates(line, listed[::-1], [*kept, *lines[behind:]], citations, newest)
+        if header and not (header[1] and at and kind_of(lines[at - 1]) != "blank"):
+            found = _dates(header, listed[::-1], stays, citations, today)
             if found is not None:
-                top, listed, dates = at, [], found | dates
+                top, behind, stays, listed, dates = at, behind + stays, [], [], found | dates
                 continue
-        elif kind == "header" and _NAMES_ONE.search(line):
-            kind = "source"
+        kind = kind_of(line)
         if kind == "source":
             listed.append(line)
         elif kind == "blank":
-            blank = True
-        elif top < len(lines) or kind == "code" or (blank and kind != "words"):
+            parted = parted or bool(listed or stays)
+        elif kind == "code" or top < len(lines) or (kind == "text" and parted):
             break
-        elif kind == "words":
-            kept.append(line)
+        elif kind == "item":
+            stays = [line, *stays]
         else:
-            behind, listed, kept = at, [], []
-    stays = "\n".join([*kept[::-1], *lines[behind:]]) if top < len(lines) else ""
+            stays, listed = lines[at:], []
     while top and (drawn := _DRAWN.fullmatch(lines[top - 1].rstrip())) and not drawn[1]:
         top -= 1
-    body = (text[:begin] + "\n".join(lines[:top])).rstrip()
-    cited = (replace(each, published_at=dates[key]) if key in dates else each for key, each in citations.items())
-    return "\n\n".join(filter(None, (body, stays.rstrip()))), tuple(cited)
+    parts = ("\n".join(each).rstrip() for each in (lines[:top], behind))
+    accessed = today.isoformat()
+    dated = (
+        replace(each, published_at=dates.get(key) or each.published_at or accessed) for key, each in citations.items()
+    )
+    return "\n\n".join(filter(None, parts)), tuple(dated)
 
 
 # Where the block is
 
 
-def kind_of(line: str) -> Literal["blank", "header", "source", "words", "prose", "code"]:
-    """Return what a line is where it is one of a block; "words" is an item that says more than its source."""
+def header_of(line: str) -> tuple[bool, str] | None:
+    """Return whether a header has no words but those for sources, and what is behind its colon; None if it is none."""
+    label, _, source = line.replace("：", ":").partition(":")
+    if len(label) > LONGEST_HEADER or source.startswith("//") or _NEVER_HEADER.match(line):
+        return None
+    others, words = _FOR_SOURCES.subn("", label)
+    is_alone = not _BESIDE_IT.sub("", others)
+    if not words or _says_more(source) or (_stops(label) and not is_alone):
+        return None
+    return is_alone, source if _BESIDE_IT.sub("", source) else ""
+
+
+def kind_of(line: str) -> Literal["blank", "code", "source", "item", "text"]:
+    """Return what a line below a header is; an "item" and "text" say more than their source, or have none."""
     if _DRAWN.fullmatch(line.rstrip()):
         return "blank"
     if _FENCE.match(line):
         return "code"
-    if _header(line) is not None:
-        return "header"
-    item, names_one = _ITEM.match(line), _NAMES_ONE.search(line)
-    if _says_more(line) or not (names_one or (item and not _stops(line))):
-        return "words" if item else "prose"
-    return "source"
-
-
-def _header(line: str) -> tuple[bool, str] | None:
-    """Return whether a header has no other words, and what is behind its colon; None for a line that is no header."""
-    label, _, source = line.replace("：", ":").partition(":")
-    word = _WORD_FOR_SOURCES.search(label[:LONGEST_HEADER])
-    if word is None or len(label) > LONGEST_HEADER or _NEVER_HEADER.match(line):
-        return None
-    if _NO_LETTERS.sub("", label) == _NO_LETTERS.sub("", word[0]):
-        return True, source if _NO_LETTERS.sub("", source) else ""
-    return None if len(line) > LONGEST_HEADER or "://" in line or _stops(line) else (False, "")
+    is_item = _ITEM.match(line)
+    if (_NAMES_ONE.search(line) or (is_item and not _stops(line))) and not _says_more(line):
+        return "source"
+    return "item" if is_item else "text"
 
 
 def _stops(line: str) -> bool:
@@ -194,44 +194,55 @@ def _says_more(line: str) -> bool:
 
 
 def _dates(
-    header: str, listed: list[str], stays: list[str], known: Collection[str], newest: date
+    header: tuple[bool, str], listed: list[str], stays: list[str], known: Collection[str], today: date
 ) -> dict[str, str] | None:
     """Return the dates of sources in the lines below a header, those that only name some first; None if no block."""
-    alone, source = _header(header) or (False, "")
-    block = "\n".join([source, *listed])
-    marked = list(_MARKED.finditer(block))
-    begins = [mark.start() for mark in marked if len(mark[1]) <= len(marked[0][1])]  # what is deeper belongs to it
-    parts = pairwise([0, *begins, len(block)])
-    names = (rf"(?<![\w-]){re.escape(name)}(?![A-Za-z0-9_-])" for name in known if "?" not in name)
-    mention = re.compile("|".join([_ADDRESS, *names]), re.IGNORECASE)
-    items = [list(_marks(block[start:end], mention, known, newest)) for start, end in parts]
-    pages = [mark for marks in items for mark in marks if isinstance(mark, str)]
-    dated = any(isinstance(mark, WrittenDate) for marks in items for mark in marks)
-    if source:
-        is_block = bool(pages) and not _says_more(source)
-    elif alone:
-        is_block = bool(pages) or dated or not (listed or stays)
+    is_alone, source = header
+    pages, dates = _read([source, *listed], known, today)
+    if is_alone:
+        is_block = bool(pages) or bool(dates and not source) or not (source or listed or stays)
     else:  # a line about sources is a header only above dated ones that are all cited
-        is_block = bool(pages) and all(pages) and dated and not stays
-    if not is_block:
-        return None
-    items += [list(_marks(line, mention, known, newest)) for line in stays]
-    return {page: iso for marks in reversed(items) for page, iso in _beside(marks)}
+        is_block = bool(pages) and all(pages) and bool(dates) and not stays
+    return _read(stays, known, today)[1] | dates if is_block else None
 
 
-def _marks(item: str, mention: re.Pattern[str], known: Collection[str], newest: date) -> Iterator[str | WrittenDate]:
-    """Yield the sources that an item mentions, "" for one that is not `known`, and its dates, in order."""
-    item = item[:_LONGEST_ITEM]
-    places: dict[int, str | WrittenDate] = {}
+def _read(lines: list[str], known: Collection[str], today: date) -> tuple[list[str], dict[str, str]]:
+    """Return the sources that lines mention, "" for one that is not `known`, and the first date beside each.
+
+    A date stands behind its source, in its line or in one that is deeper, or in front of it, in its line.
+    """
+    names = (rf"(?<![\w-]){re.escape(name)}(?![A-Za-z0-9_-])" for name in known if "?" not in name)
+    mention = re.compile("|".join([_ADDRESS, DATE, *names]), re.IGNORECASE)
+    pages: list[str] = []
+    dates: dict[str, str] = {}
+    page, depth = "", inf
+    for line in filter(None, lines):
+        indent = len(line) - len(line.lstrip(" \t\u3000>"))
+        if indent <= depth:
+            page, depth = "", indent
+        marks = list(_marks(line, mention, known, today))
+        if marks and isinstance(marks[0], date) and isinstance(marks[-1], str):
+            marks.reverse()
+        for mark in marks:
+            if isinstance(mark, str):
+                page = mark
+                pages.append(page)
+            else:
+                dates.setdefault(page, mark.isoformat())
+    return pages, dates
+
+
+def _marks(line: str, mention: re.Pattern[str], known: Collection[str], today: date) -> Iterator[str | date]:
+    """Yield the sources that a line mentions, and its dates, but for those within an address: they may say anything."""
     at = 0
-    while found := mention.search(item, at):
-        start = found.start()
-        places[start], length = _page(found[0], known)
-        at = start + length
-        # A date within an address says when a page appeared on a site, not when it was published.
-        item = item[:start] + " " * length + item[at:]
-    places |= {each.start: each for each in dates_in(item, newest)}
-    return (mark for _, mark in sorted(places.items()))
+    while found := mention.search(line, at):
+        at = found.end()
+        if found.lastindex is None:
+            page, length = _page(found[0], known)
+            at = found.start() + length
+            yield page
+        elif day := calendar_date(found, today):
+            yield day
 
 
 def _page(address: str, known: Collection[str]) -> tuple[str, int]:
@@ -243,21 +254,3 @@ def _page(address: str, known: Collection[str]) -> tuple[str, int]:
         if page in known:
             return page, len(candidate)
     return "", min(ends, default=len(address))
-
-
-def _beside(marks: list[str | WrittenDate]) -> Iterator[tuple[str, str]]:
-    """Yield the sources of an item that have a date beside them, with it."""
-    pages = [at for at, mark in enumerate(marks) if isinstance(mark, str)]
-    if len({marks[at] for at in pages}) == 1:
-        marks = marks[pages[0] :] + marks[: pages[0]]  # dates behind it first
-    elif pages and pages[0] > 0 and pages[-1] == len(marks) - 1:
-        marks = marks[::-1]  # each date is in front of its source
-    found: dict[str, list[WrittenDate]] = {}
-    page = ""
-    for mark in marks:
-        if isinstance(mark, str):
-            page = mark
-        else:
-            found.setdefault(page, []).append(mark)
-    for page, dates in found.items():
-        yield page, min(dates, key=lambda each: each.is_access).iso

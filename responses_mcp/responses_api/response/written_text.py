@@ -1,125 +1,83 @@
-"""The text of an answer while it is written, in pieces that may be shown: without secrets, and as `parser` has it.
+"""The text of an answer while it is written, in pieces that may be shown: without secrets, and as the answer has it.
 
-What comes from the API is cut anywhere, through a secret, an address or a character too. So a piece ends where none of
-them can go on: behind a blank, or in scripts without blanks behind a character of theirs.
+What comes from the API is cut anywhere, through a secret, an address or a character too. So a piece ends with its line,
+or, in a line that is too long for a header, behind a word.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Final
 
 from responses_mcp.redaction import Redact
-from responses_mcp.responses_api.response.sources import LONGEST_HEADER, kind_of
-from responses_mcp.responses_api.response.web_pages import MARKER, without_markers, without_tracking
-from responses_mcp.sanitization import open_sequence, sanitized
+from responses_mcp.responses_api.response.sources import LONGEST_HEADER, header_of, kind_of
+from responses_mcp.responses_api.response.web_pages import without_markers, without_tracking
+from responses_mcp.sanitization import sanitized
 
-# Nothing else ends a piece: an invisible character could stand in a secret, or belong to what comes before it.
-_END: Final = re.compile(
-    r"[ \n\t\u3000-\u303f\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff60\U00020000-\U0003fffd]"
-)
-_ADDRESS_BEGINS: Final = re.compile(r"https?:")
-_LONGEST_WORD: Final = 4 * 1024  # characters; to put it together with each delta takes time
-_MARK: Final = "\ue200"
+_LONGEST_WAIT: Final = 4 * 1024  # characters; to put a line together with each delta takes time
+# Words, up to a mark of the model or a sequence for a terminal, which wait for the end of their line.
+_WORDS: Final = re.compile("[^\x00-\x08\x0a-\x1f\x7f-\x9f\ue200-\ue20f]*[ \t\u3000、。！？]")
 _LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 class WrittenText:
     """Takes the text as it comes and tells `on_text` what of it may be shown; "" says that it begins, maybe once more.
 
-    What may be the last block of sources, which the server writes anew, is told when more than a paragraph follows it.
-    So a line is told when it has ended, or is too long for a header. Text passes `redact`, which finds secrets of one
-    word; with `lines` also those that have blanks in them. Behind a word without an end no more is told.
+    From what may be the header of the last block of sources, which the server writes anew, nothing is told until more
+    than a paragraph follows it. Text passes `redact`, which finds secrets of one word, and with `lines`, where whole
+    lines pass it, those that have blanks in them.
     """
 
     def __init__(self, on_text: Callable[[str], None], redact: Redact, *, lines: bool = False) -> None:
         self._on_text = on_text
         self._redact = redact
         self._lines = lines
-        self._waiting: list[str] = []
-        self._length = 0  # of what waits, in characters
         self._begin()
 
     def _begin(self) -> None:
-        self._in_prose = False  # the beginning of this line has been told
-        self._line: list[str] = []  # the beginning of this line, which has not
-        self._line_length = 0
-        self._block: list[str] = []  # lines that may be the last block of sources, and the paragraph behind it
-        self._behind: Literal["nothing", "words", "paragraph"] = "nothing"  # the block
+        self._waiting: list[str] = []
+        self._length = 0  # of what waits, in characters
+        self._is_begun = False  # the beginning of the line that waits has been told
+        self._held: list[str] = []  # lines from a possible header on
+        self._has_text = False  # one of them says more than a source
 
     def take(self, delta: str) -> None:
         """Take the next piece from the API; an empty one says that an answer begins."""
         if not delta:
-            self._waiting.clear()
-            self._length = 0
             self._begin()
             self._on_text("")
-        if self._length > _LONGEST_WORD:
-            return
         self._waiting.append(delta)
         self._length += len(delta)
-        if not ("\n" in delta if self._lines else _END.search(delta)):
+        by_word = self._length <= _LONGEST_WAIT and not self._lines and not self._held
+        if not by_word and "\n" not in delta:
             return
         text = "".join(self._waiting)
-        end = self._end(text)
-        self._waiting = [text[end:]]
-        self._length = len(text) - end
-        text = without_tracking(without_markers(self._redact(sanitized(text[:end]))))
-        self._tell(self._redact(text))  # without a mark inside, a secret is whole again
+        end = text.rfind("\n") + 1
+        if not end and (words := _WORDS.match(text)) and (self._is_begun or _is_prose(words[0])):
+            end = words.end()
+        self._waiting, self._length = [text[end:]], len(text) - end
+        text = self._redact(without_tracking(without_markers(self._redact(sanitized(text[:end])))))
+        if told := "".join(map(self._told, _LINES.findall(text))):
+            self._on_text(told)
 
-    def _tell(self, text: str) -> None:
-        """Tell the lines that cannot be a part of the answer's last block of sources; keep the others."""
-        told: list[str] = []
-        for piece in _LINES.findall(text):
-            ends = piece.endswith("\n")
-            if self._in_prose:
-                told.append(piece)
-                self._in_prose = not ends
-                continue
-            self._line.append(piece)
-            self._line_length += len(piece)
-            if not ends and (self._block or self._line_length <= LONGEST_HEADER):
-                continue
-            line = "".join(self._line)
-            if self._may_be_last(line.rstrip("\n")):
-                self._block.append(line if ends else "")  # of a long one the end is waited for
-            else:
-                told += [*self._block, line]
-                self._block.clear()
-                self._in_prose = not ends
-            if ends or self._in_prose:
-                self._line, self._line_length = [], 0
-        if told:
-            self._on_text("".join(told))
+    def _told(self, line: str) -> str:
+        """Return what may be told with this line, or this part of a long one: it too, unless it may be of the block."""
+        is_begun, self._is_begun = self._is_begun, not line.endswith("\n")
+        bare = line.rstrip("\n")
+        if is_begun or not (self._held or header_of(bare)):
+            return line
+        kind = kind_of(bare)
+        if header_of(bare):
+            self._has_text = False
+        elif kind == "code" or (kind != "blank" and self._has_text and kind_of(self._held[-1].rstrip("\n")) == "blank"):
+            told, self._held = "".join([*self._held, line]), []
+            return told
+        else:
+            self._has_text = self._has_text or kind == "text"
+        self._held.append(line)
+        return ""
 
-    def _may_be_last(self, line: str) -> bool:
-        """Tell whether with this line a block may still be the last one."""
-        kind = kind_of(line)
-        if kind == "header":
-            self._behind = "nothing"
-            return True
-        if not self._block or kind == "code" or (kind != "blank" and self._behind == "paragraph"):
-            return False
-        if kind == "prose":
-            self._behind = "words"
-        elif kind == "blank" and self._behind == "words":
-            self._behind = "paragraph"
-        return True
 
-    def _end(self, text: str) -> int:
-        """Return up to where a text may be shown."""
-        if self._lines:
-            return text.rfind("\n") + 1
-        sequence = open_sequence(text)
-        if sequence < len(text):
-            return self._end(text[:sequence])
-        # A mark of the model may have blanks in it, and addresses: what is cut there would be shown with what is left.
-        mark = text.find(_MARK, max(text.rfind("\ue201"), text.rfind("\n")) + 1)
-        if mark >= 0:
-            text = text[:mark]  # it goes on
-        text = MARKER.sub(lambda closed: _MARK * len(closed[0]), text)
-        word = max(text.rfind(blank) for blank in " \n\t") + 1
-        if _ADDRESS_BEGINS.search(text, word):
-            return word
-        return max((found.end() for found in _END.finditer(text, word)), default=word)
+def _is_prose(beginning: str) -> bool:
+    return len(beginning) > LONGEST_HEADER and not header_of(beginning)

@@ -26,7 +26,7 @@ PAGE = "https://example.com/a/b?x=1&y=2"
 def test_cited_pages_come_first_then_named_sources_of_which_one_has_a_place(
     cited: list[str], sources: list[Citation], limit: int, kept: list[str]
 ) -> None:
-    found = choose_citations(list(map(Citation, cited)), sources, limit=limit, date=DATE)
+    found = choose_citations(list(map(Citation, cited)), sources, limit=limit)
     assert [citation.url for citation in found.values()] == kept
 
 
@@ -34,9 +34,9 @@ def test_cited_pages_come_first_then_named_sources_of_which_one_has_a_place(
 def test_one_page_cited_several_ways_is_one_citation_with_the_first_form_title_and_date() -> None:
     cited = [Citation(f"{A}#top"), Citation("http://A.jp:80?gclid=1", ""), Citation(A, "The title", "2026-11-20")]
     cited += [Citation(B), Citation(f"{A}#end", "Other", "2026-11-19")]
-    found = Citation(f"{A}#top", "The title", "2026-11-20"), Citation(B, None, DATE)
-    assert tuple(choose_citations(cited, [], limit=3, date=DATE).values()) == found
-    assert choose_citations([], [WEATHER], limit=3, date=DATE) == {"oai-weather": Citation("oai-weather", "api", DATE)}
+    found = Citation(f"{A}#top", "The title", "2026-11-20"), Citation(B)
+    assert tuple(choose_citations(cited, [], limit=3).values()) == found
+    assert choose_citations([], [WEATHER], limit=3) == {"oai-weather": WEATHER}
 
 
 # Addresses

@@ -10,8 +10,8 @@ from responses_mcp.responses_api.response.web_pages import without_markers, with
 from responses_mcp.responses_api.response.written_text import WrittenText
 from tests.growth import Hostile, superlinear
 
-PROSE = "It is a line that is too long for the header of a block of sources, so it is told as it is written.\n" * 2 + (
-    "And so is this line, in which each of the texts below goes on, whatever it may begin with itself: "
+PROSE = (
+    "It is a line that is too long for the header of a block of sources, so each of the texts below may go on in it: "
 )
 KEY = "sk-canary-0123456789abcdef"
 REDACT = Redactor([KEY]).known
@@ -48,21 +48,20 @@ def test_what_is_told_is_how_the_whole_text_begins_wherever_it_was_cut(deltas: l
 
 def test_a_secret_with_marks_of_the_model_inside_is_not_told() -> None:
     for mark in ("\ue200cite\ue202turn0\ue201", "\ue203"):
-        assert "".join(told([*f"It is {KEY[:9]}{mark}{KEY[9:]} then. "])) == "It is [redacted] then. "
+        assert "".join(told([*f"It is {KEY[:9]}{mark}{KEY[9:]} then. \n"])) == "It is [redacted] then. \n"
 
 
 def test_an_address_with_a_mark_behind_it_is_told_as_the_answer_has_it() -> None:
-    deltas = ["See https://a.jp/?utm_source=openai", "\ue200cite", "\ue202a b ", "\ue201", "c d "]
-    assert "".join(told(deltas)) == "See https://a.jp/?utm_source=openaic d "
+    deltas = ["See https://a.jp/?utm_source=openai", "\ue200cite", "\ue202a b ", "\ue201", "c d ", "\n"]
+    assert told(deltas) == ["See ", "https://a.jp/?utm_source=openaic d \n"]
     assert told(["雨です。\ue200cite", " x "]) == ["雨です。"]
-    assert "".join(told(["\ue200cite x https://a.jp/1\ue201", "日本", " "])) == "日本 "
+    assert told(["\ue200cite x https://a.jp/1\ue201", "日本", " ", "\n"]) == ["日本 \n"]
 
 
 def test_words_are_told_as_they_are_finished() -> None:
     assert told(["It ra", "ins in T", "okyo."]) == ["It ", "rains in "]
     assert told(["東京は", "雨です。", "See https://a.jp/雨", " x"]) == [
-        "東京は",
-        "雨です。",
+        "東京は雨です。",
         "See ",
         "https://a.jp/雨 ",
     ]
