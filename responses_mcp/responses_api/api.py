@@ -8,6 +8,7 @@ import random
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import closing
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from http import HTTPStatus
@@ -362,7 +363,7 @@ class ResponsesApi:
             on_head=on_head,
         )
         try:
-            with trio.move_on_after(policy.try_seconds), reader:
+            with trio.move_on_after(policy.try_seconds), closing(reader):
                 connections = self._connections or await self._open()
                 await connections.send(request, reader)
                 if reader.held_bytes <= LARGE_BYTES:

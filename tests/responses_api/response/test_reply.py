@@ -3,6 +3,7 @@
 import gzip
 import json
 import tracemalloc
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -107,9 +108,10 @@ def test_deltas_spell_the_text_where_nothing_else_was_finished(chunk: int) -> No
     ]
 
 
-def test_a_last_event_that_is_no_json_is_told_and_not_waited_behind() -> None:
-    with pytest.raises(UnusableReply, match="last event"):
-        fed(b'data: {"type":"response.completed", oops\n\n', headers=EVENTS).finish()
+def test_a_last_event_that_cannot_be_read_is_completed_from_the_events_before() -> None:
+    *before, _ = stream_events(ANSWER)
+    end = 'data: {"type":"response.completed", oops\n\n'
+    assert fed(as_events(*before, end), headers=EVENTS).finish()["output"] == ANSWER["output"]
 
 
 def test_a_refusal_is_read_also_where_it_is_compressed() -> None:
@@ -118,22 +120,12 @@ def test_a_refusal_is_read_also_where_it_is_compressed() -> None:
         fed(data, 7, status=429, headers=headers).finish()
 
 
-@pytest.mark.parametrize("coding", ["br", "zstd", "deflate", "gzip, br"])
-@pytest.mark.parametrize(("status", "again"), [(429, True), (503, True), (400, False), (200, False)])
-def test_an_unknown_compression_is_told_and_asked_again_where_the_status_may_pass(
-    status: int, again: bool, coding: str
-) -> None:
-    with pytest.raises(UnusableReply, match="compressed in a broken or unknown way") as caught:
-        fed(b"?", status=status, headers={"content-encoding": coding})
-    assert caught.value.retryable is again
-
-
 PACKED = gzip.compress(b"{}", mtime=0)
 
 
-@pytest.mark.parametrize("data", [b"{}", b"", PACKED[:-4], PACKED[:5]])
-def test_a_compression_that_is_broken_or_cut_is_told(data: bytes) -> None:
-    with pytest.raises(UnusableReply, match="compressed in a broken or unknown way"):
+@pytest.mark.parametrize("data", [b"?", b"[", PACKED[:-4] + b"\0" * 4, gzip.compress(b"[", mtime=0)[:-5], PACKED[:5]])
+def test_a_compression_that_is_broken_or_cut_is_no_answer(data: bytes) -> None:
+    with pytest.raises(UnusableReply, match="not a JSON object"):
         fed(data, headers={"content-encoding": "gzip"}).finish()
 
 
@@ -155,10 +147,8 @@ ROOM = 100_000
         (b"data: " + b"x" * ROOM, EVENTS),
         (b"data: xxx\n" * (ROOM // 3), EVENTS),
         (b"x" * (ROOM + 1), EVENTS),
-        (gzip.compress(b": comment\n\n" * 100_000), {**EVENTS, "content-encoding": "gzip"}),
-        (b": comment\n\n" * 200_000, EVENTS),
     ],
-    ids=["JSON", "blanks", "packed", "bomb", "event", "open event", "lines", "no lines", "packed events", "comments"],
+    ids=["JSON", "blanks", "packed", "bomb", "event", "open event", "lines", "no lines"],
 )
 def test_a_reply_above_the_bound_is_given_up(data: bytes, headers: dict[str, str], chunk: int) -> None:
     with pytest.raises(UnusableReply, match=r"longer than 100000 bytes.*request\.max_reply_bytes") as caught:
@@ -195,7 +185,8 @@ def test_of_an_error_page_no_more_is_read_than_can_be_of_use() -> None:
     page.begin(502, {"content-type": "text/html"})
     assert not page.feed(b"<html>" * 10_000)
     assert page.feed(b"<html>" * 10_000)
-    assert page.held_bytes < 70_000
+    assert page.feed(b"<html>" * 1_000_000)
+    assert page.held_bytes < 130_000
 
 
 @pytest.mark.rule("spec 6")
@@ -205,8 +196,8 @@ def test_more_values_than_any_reply_has_are_not_decoded(value: bytes) -> None:
     data = b'{"output":[' + (value + close[:2]) * MOST_VALUES + b"1]}"
     with pytest.raises(UnusableReply, match="not a JSON object"):
         fed(data).finish()
-    with pytest.raises(UnusableReply, match="values"):
-        fed(b'data: {"type":"response.completed","response":' + data + b"}\n\n", headers=EVENTS).finish()
+    end = b'data: {"type":"response.completed","response":' + data + b"}\n\n"
+    assert fed(end, headers=EVENTS).finish() == {"status": "completed", "output": []}
 
 
 # What all replies hold together
@@ -218,23 +209,22 @@ def test_all_replies_being_read_share_a_budget_and_the_one_that_exceeds_it_fails
     others = [fed(b"{" + b" " * 99_999, budget=budget) for _ in range(2)]
     late = reader(budget=budget)
     late.begin(200, {})
-    with pytest.raises(UnusableReply, match="fewer questions at once") as caught, late:
+    with pytest.raises(UnusableReply, match="fewer questions at once") as caught, closing(late):
         late.feed(b"{" + b" " * 99_999)
     assert caught.value.maybe_paid
     assert budget.held_bytes == 200_000
-    with reader(budget=budget) as small:
+    with closing(reader(budget=budget)) as small:
         small.begin(200, {})
         small.feed(b"{}")
         assert small.finish() == {}
     for other in others:
-        with other:
-            pass
+        other.close()
     assert budget.held_bytes == 0
 
 
 def test_a_reply_that_is_given_up_leaves_its_room_to_the_others_before_its_connection_is_closed() -> None:
     budget = ReplyBudget(250_000)
-    with fed(b"{" + b" " * 99_999, budget=budget) as other, reader(budget=budget) as late:
+    with closing(fed(b"{" + b" " * 99_999, budget=budget)) as other, closing(reader(budget=budget)) as late:
         late.begin(200, {})
         with pytest.raises(UnusableReply, match="fewer questions at once"):
             late.feed(b"{" + b" " * 199_999)
@@ -248,7 +238,7 @@ def test_a_reader_holds_nothing_behind_its_block_though_an_error_still_refers_to
     try:
         for _ in range(20):
             try:
-                with reader() as one:
+                with closing(reader()) as one:
                     one.begin(200, {})
                     for _ in range(300):
                         one.feed(b"x" * 30_000)
