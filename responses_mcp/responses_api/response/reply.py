@@ -141,8 +141,10 @@ class ReplyReader:
         if not (is_named if self._is_stream is None else self._is_stream):
             return self.json_object()
         response = self._stream.response(from_start=from_start)
-        if begins and self.progress == "refused" and (error := refusal_in(response, self.head, b"")) is not None:
-            raise error
+        if begins and self.progress == "refused":
+            refusal = refusal_in({"error": response.get("error")}, self.head, b"")
+            if refusal is not None:
+                raise refusal
         return response
 
     def json_object(self) -> JsonObject:

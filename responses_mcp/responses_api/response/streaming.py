@@ -19,7 +19,7 @@ from responses_mcp.errors import ConnectionFailed, Progress
 from responses_mcp.json_types import JsonObject, as_object, objects, text_at
 from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.failures import read_failure
-from responses_mcp.responses_api.response.web_pages import host_of, page_key
+from responses_mcp.responses_api.response.web_pages import page_key
 from responses_mcp.responses_api.watcher import Place, Watcher
 from responses_mcp.sanitization import sanitized
 
@@ -262,8 +262,8 @@ def _searched(action: JsonObject, redact: Redact) -> str:
     The URL is redacted here: its host alone, in small letters, would no longer show a secret.
     """
     if action.get("type") in ("open_page", "find_in_page"):
-        url = redact(sanitized(text_at(action, "url")))
-        return f"reading {host_of(url) if page_key(url) else 'a page'}"
+        key = page_key(redact(sanitized(text_at(action, "url"))))  # which begins with the host
+        return f"reading {re.split('[:/?]', key)[0] if key else 'a page'}"
     queries = action.get("queries")
     query = cast(list[object], queries)[0] if isinstance(queries, list) and queries else action.get("query")
     return f"searched: {query}" if query and isinstance(query, str) else "searched"
