@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set as AbstractSet
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -16,12 +17,20 @@ _EXAMPLE: Final = re.compile(
     r"^(sk-)?(proj-)?x{4,}|^sk-?$|^change[-_]?me$|^todo$|^(openai[-_])?api[-_]?key$",
     re.IGNORECASE,
 )
-_OF_OTHERS: Final = ("sk-ant-", "sk-or-", "AIza", "gsk_", "xai-")  # providers whose keys say so
-_NAMED: Final = re.compile(r"(?:export\s+)?[A-Z][A-Z0-9_]*KEY=.")  # a line of a file, pasted as a whole
-_OF_CODE: Final = (";", ",", "\\n", "\\r")  # what stands behind a key in a program, as it is written there
-_REFERENCE: Final = re.compile(r"[a-z]+://")  # of a program that keeps secrets
-_QUOTES: Final = ('"', "'", "`")
-_OPENAI: Final = "api.openai.com"
+# With which servers a key is wrong, how it looks then, what is wrong with it, and the cure.
+_WRONG: Final = (
+    ("any", re.compile(r"^(export\s+)?[A-Z][A-Z0-9_]*KEY=."), "begins with the name of a variable",
+     "Take that away, and the = behind it."),
+    ("any", re.compile(r"^[a-z]+://"), "tells where a secret lies, and is none",
+     "Start this through the program that puts the secret in its place, such as `op run`."),
+    ("any", re.compile(r"^Bearer "), "begins with Bearer", "Take that word away; it is added."),
+    ("any elsewhere", _EXAMPLE, "is an example", "Put a key of your own into it."),
+    ("any", re.compile(r"\s"), "has white space or a line break in it", "Remove it."),
+    ("any", re.compile(r"""^["'`]|["'`]$"""), "has quotation marks around it", "Remove them."),
+    ("any", re.compile(r"[^!-~]|(;|,|\\[nr])$"), "has characters that no API key has", "Copy the key again."),
+    ("api.openai.com", re.compile(r"^(sk-ant-|sk-or-|AIza|gsk_|xai-)"), "is that of another provider",
+     "Put a key of OpenAI's into it, or name that provider in OPENAI_BASE_URL."),
+)  # fmt: skip
 
 
 def credential_headers(openai: OpenAISettings) -> dict[str, str]:
@@ -31,11 +40,12 @@ def credential_headers(openai: OpenAISettings) -> dict[str, str]:
     the server is on this machine or other headers stand in for it. No secret is ever quoted.
     """
     headers: dict[str, str] = {}
-    key, name, is_local = (openai.api_key or "").strip(), openai.api_key_env, _is_local(openai.base_url)
+    key, name, host = (openai.api_key or "").strip(), openai.api_key_env, _host(openai.base_url)
+    is_local = is_loopback(host)
     if is_placeholder(key) and is_local:
         key = ""  # Claude Code leaves the name of a variable that is not set, and here none has to be
     if key:
-        _require_usable(key, openai, is_local=is_local)
+        _require_usable(key, name, {"any", "any here" if is_local else "any elsewhere", host})
         headers["authorization"] = f"Bearer {key}"
     elif not openai.headers and not is_local:
         state = "is not set" if openai.api_key is None else "is empty"
@@ -57,34 +67,18 @@ def key_from(openai: OpenAISettings) -> str:
     return f"{openai.api_key_env}{named}"
 
 
-def _require_usable(key: str, openai: OpenAISettings, *, is_local: bool) -> None:
-    name, own = openai.api_key_env, "Put a key of your own into it."
+def _require_usable(key: str, name: str, servers: AbstractSet[str]) -> None:
     if is_placeholder(key):
         cause = f"There is no API key: the environment variable {name} holds an unexpanded placeholder."
         raise KeyUnusable(cause, variable=name, unfilled=True)
-    is_example, is_split = _EXAMPLE.search(key), any(map(str.isspace, key))
-    is_foreign = key.startswith(_OF_OTHERS) and urlsplit(openai.base_url).hostname == _OPENAI
-    said = f"The API key in the environment variable {name}"
-    for is_wrong, cause, remedy in (
-        (_NAMED.match(key), f"{said} begins with the name of a variable.", "Take that away, and the = behind it."),
-        (_REFERENCE.match(key), f"{said} tells where a secret lies, and is none.", "Start this through the program "
-         "that puts the secret in its place, such as `op run`."),
-        (key.startswith("Bearer "), f"{said} begins with Bearer.", "Take that word away; it is added."),
-        (is_split and is_example, f"{said} is an example.", own),
-        (is_split, f"{said} has white space or a line break in it.", "Remove it."),
-        (key.startswith(_QUOTES) or key.endswith(_QUOTES), f"{said} has quotation marks around it.", "Remove them."),
-        (not (key.isascii() and key.isprintable()) or key.endswith(_OF_CODE),
-         f"{said} has characters that no API key has.", "Copy the key again."),
-        (is_example and not is_local, f"The environment variable {name} holds an example, not a key.", own),
-        (is_foreign, f"{said} is that of another provider.",
-         "Put a key of OpenAI's into it, or name that provider in OPENAI_BASE_URL."),
-    ):  # fmt: skip
-        if is_wrong:
+    for server, pattern, wrong, remedy in _WRONG:
+        if server in servers and pattern.search(key):
+            cause = f"The API key in the environment variable {name} {wrong}."
             raise KeyUnusable(cause, variable=name, remedy=remedy)
 
 
-def _is_local(base_url: str) -> bool:
+def _host(base_url: str) -> str:
     try:
-        return is_loopback(urlsplit(base_url).hostname or "")
+        return urlsplit(base_url).hostname or ""
     except ValueError:
-        return False
+        return ""

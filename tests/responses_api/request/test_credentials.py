@@ -77,14 +77,13 @@ def test_what_is_around_a_key_that_a_program_has_read_from_a_file_is_left_out(ar
     "<OPENAI_API_KEY>", "TODO",
 ])  # fmt: skip
 def test_the_example_of_a_page_is_told_and_sent_to_a_server_on_this_machine_alone(key: str) -> None:
-    assert "MY_KEY holds an example, not a key. Put" in complaint(api_key=key, api_key_env="MY_KEY")
+    assert "MY_KEY is an example. Put" in complaint(api_key=key, api_key_env="MY_KEY")
     assert headers_for(api_key=key, base_url="http://127.0.0.1:4000/v1") == {"authorization": f"Bearer {key}"}
 
 
-@pytest.mark.parametrize("base_url", ["https://api.example.com/v1", "http://127.0.0.1:4000/v1"])
 @pytest.mark.parametrize("key", ["<your key>", " <your API key here> ", "your key"])
-def test_an_example_with_blanks_in_it_is_not_told_to_lose_them(key: str, base_url: str) -> None:
-    assert "MY_KEY is an example. Put" in complaint(api_key=key, api_key_env="MY_KEY", base_url=base_url)
+def test_an_example_with_blanks_in_it_is_not_told_to_lose_them(key: str) -> None:
+    assert "MY_KEY is an example. Put" in complaint(api_key=key, api_key_env="MY_KEY")
 
 
 @pytest.mark.parametrize(
