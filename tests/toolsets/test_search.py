@@ -70,7 +70,7 @@ CONTRACT = json.loads(
 )
 
 ALLOWED = {
-    "query": "a text of 1 to 4000 characters",
+    "query": "the question, as a text of 1 to 4000 characters",
     "limit": "a whole number from 1 to 50",
     "language": 'a language tag such as "ja" or "en", or "auto"',
     "timeframe": "one of recent, past_week, past_month, past_year",

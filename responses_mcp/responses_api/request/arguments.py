@@ -29,6 +29,8 @@ ANY_LANGUAGE: Final = "auto"
 TIMEFRAMES: Final = {"recent": 7, "past_week": 7, "past_month": 30, "past_year": 365}  # days
 
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,20}(?:[-_][A-Za-z0-9]{1,8}){0,4}")
+_TIMEFRAME: Final = re.compile("|".join(TIMEFRAMES))
+_ANY: Final = re.compile(r".*", re.DOTALL)
 _JSON_BEGINS: Final = ("[", "{", '"')
 _LONGEST_VALUE: Final = 40  # characters of a wrong value that are repeated
 
@@ -72,31 +74,23 @@ def read_question(arguments: Mapping[str, object], defaults: SearchDefaults) -> 
 
 def read_search_query(arguments: Mapping[str, object]) -> SearchQuery:
     """Return the search that the arguments ask for; what is out of bounds is refused."""
-    allowed = f"a text of 1 to {LONGEST_QUERY} characters"
-    query = replace_lone_surrogates(read_query(arguments.get("query"), allowed)).strip()
-    if len(query) > LONGEST_QUERY:
-        raise _refused("query", query, allowed)
+    query = replace_lone_surrogates(read_query(arguments.get("query"), most=LONGEST_QUERY)).strip()
     limit = read_number("limit", arguments.get("limit"), least=1, most=MOST_RESULTS, bounded=True)
-    allowed = f'a language tag such as "ja" or "en", or "{ANY_LANGUAGE}"'
-    language = read_word("language", arguments.get("language"), allowed) or ANY_LANGUAGE
-    if not _LANGUAGE.fullmatch(language):
-        raise _refused("language", language, allowed)
-    allowed = f"one of {', '.join(TIMEFRAMES)}"
-    timeframe = read_word("timeframe", arguments.get("timeframe"), allowed)
-    if timeframe not in (None, *TIMEFRAMES):
-        raise _refused("timeframe", timeframe, allowed)
+    tag = f'a language tag such as "ja" or "en", or "{ANY_LANGUAGE}"'
+    language = read_word("language", arguments.get("language"), _LANGUAGE, tag) or ANY_LANGUAGE
     return SearchQuery(
         query=query,
         limit=limit or USUAL_LIMIT,
         language=ANY_LANGUAGE if language.lower() == ANY_LANGUAGE else language,
-        timeframe=timeframe,
+        timeframe=read_word("timeframe", arguments.get("timeframe"), _TIMEFRAME, f"one of {', '.join(TIMEFRAMES)}"),
     )
 
 
-def read_query(value: object, allowed: str = "the question, as a text") -> str:
-    """Return the text of a question, which may have come as a number."""
-    if _is_absent(value) or not (isinstance(value, str) or math.isfinite(_as_number(value))):
-        raise _refused("query", value, allowed)
+def read_query(value: object, most: int | None = None) -> str:
+    """Return the text of a question, which may have come as a number; `most` characters, without its outer blanks."""
+    is_text = isinstance(value, str) or math.isfinite(_as_number(value))
+    if _is_absent(value) or not is_text or (most is not None and len(str(value).strip()) > most):
+        raise _refused("query", value, "the question, as a text" + (f" of 1 to {most} characters" if most else ""))
     return str(value)
 
 
@@ -129,11 +123,11 @@ def read_flag(name: str, value: object) -> bool:
     return word == "true"
 
 
-def read_word(name: str, value: object, allowed: str = "a text") -> str | None:
-    """Return a text without its outer blanks; None if it is absent."""
+def read_word(name: str, value: object, pattern: re.Pattern[str] = _ANY, allowed: str = "a text") -> str | None:
+    """Return a text without its outer blanks; None if it is absent. What `pattern` does not match is refused."""
     if _is_absent(value):
         return None
-    if not isinstance(value, str):
+    if not (isinstance(value, str) and pattern.fullmatch(value.strip())):
         raise _refused(name, value, allowed)
     return value.strip()
 

@@ -61,12 +61,9 @@ def request_body(
     hints = f"today={today} ({time_zone}), recency_days={question.recency_days}, max_results={question.max_results}"
     if domains := _words(question.domains):
         hints += f", domains={' '.join(domains)}"
-    body = searching_body(
-        replace_lone_surrogates(f"{question.query}\n\n[Hints] {hints}"),
-        profile,
-        instructions=instructions,
-        only_domains=question.domains if strict_domains else (),
-    )
+    text = replace_lone_surrogates(f"{question.query}\n\n[Hints] {hints}")
+    only = question.domains if strict_domains else ()
+    body = searching_body(text, profile, instructions=instructions, only_domains=only)
     if profile.file_search.vector_store_ids:
         body["tools"].append(file_search_tool(profile.file_search))
     return body
@@ -83,29 +80,28 @@ def search_body(
 ) -> JsonObject:
     """Build the body of a search for pages; `domains` are preferred, or the only ones that are searched if strict."""
     rules = [_SEARCH.format(limit=search.limit, today=today, time_zone=time_zone)]
-    only = domains if strict_domains else ()
     if search.language != ANY_LANGUAGE:
         rules.append(f"List only pages in the language {search.language}, and write the snippets in it.")
     if search.timeframe is not None:
         since = date.fromisoformat(today) - timedelta(days=TIMEFRAMES[search.timeframe])
         published = f"pages published or updated from {since} to {today}"
-        alone, preferred = f"List only {published}.", f"Prefer {published}; where there are none, the newest ones."
-        rules.append(preferred if search.timeframe == "recent" else alone)
-    if domains and not only:
+        newest = f"Prefer {published}; where there are none, the newest ones."
+        rules.append(newest if search.timeframe == "recent" else f"List only {published}.")
+    if domains and not strict_domains:
         rules.append(f"Prefer pages of {', '.join(domains)}.")
-    body = searching_body(search.query, profile, instructions="\n".join(rules), only_domains=only)
+        domains = ()
+    body = searching_body(search.query, profile, instructions="\n".join(rules), only_domains=domains)
     body["tool_choice"] = "required"  # without a search there is nothing to list
     return body
 
 
 def searching_body(text: str, profile: Profile, *, instructions: str, only_domains: Sequence[str] = ()) -> JsonObject:
     """Build the body that searches the web for any input text; of `only_domains` alone, if there are any."""
-    body: JsonObject = {"model": profile.model, "instructions": instructions, "input": text, **_of_profile(profile)}
-    tool = dict(body["tools"][0])
-    body["tools"] = [tool]
+    web_search, members = _of_profile(profile)
+    tool = {**web_search}
     if only := bare_hosts(only_domains):
         tool["filters"] = {"allowed_domains": list(only), **tool.get("filters", {})}
-    return body
+    return {"model": profile.model, "instructions": instructions, "input": text, "tools": [tool], **members}
 
 
 def require_domains(name: str, domains: Sequence[str]) -> None:
@@ -124,15 +120,18 @@ def bare_hosts(domains: Sequence[str]) -> tuple[str, ...]:
 
 def file_search_tool(files: FileSearch) -> JsonObject:
     """Return the tool that searches files in vector stores."""
-    ranking = None if files.score_threshold is None else {"score_threshold": files.score_threshold}
-    most, ids = files.max_num_results, list(files.vector_store_ids)
-    tool = {"type": "file_search", "vector_store_ids": ids, "max_num_results": most, "ranking_options": ranking}
-    return _without_none(**tool, filters=files.filters)
+    return _without_none(
+        type="file_search",
+        vector_store_ids=list(files.vector_store_ids),
+        max_num_results=files.max_num_results,
+        ranking_options=None if files.score_threshold is None else {"score_threshold": files.score_threshold},
+        filters=files.filters,
+    )
 
 
 @lru_cache(maxsize=64)
-def _of_profile(profile: Profile) -> JsonObject:
-    """Return the members of a body that a profile decides, apart from the model: all bodies share their values."""
+def _of_profile(profile: Profile) -> tuple[JsonObject, JsonObject]:
+    """Return what a profile decides for all bodies: the tool that searches the web, and other members."""
     traits, place, who = model_traits(profile.model), profile.user_location, profile.safety_identifier
     known = _without_none(country=place.country, region=place.region, city=place.city, timezone=place.timezone)
     blocked = bare_hosts(profile.blocked_domains)
@@ -146,8 +145,7 @@ def _of_profile(profile: Profile) -> JsonObject:
     passed_on = {name: getattr(profile, name) for name in _PASSED_ON}
     if who is not None and len(who) > _LONGEST_IDENTIFIER:
         passed_on["safety_identifier"] = sha256(who.encode("utf-8", "replace")).hexdigest()
-    return _without_none(
-        tools=[web_search],
+    return web_search, _without_none(
         include=["web_search_call.action.sources"],
         text={"verbosity": profile.verbosity} if traits.verbosity else None,
         reasoning={"effort": profile.reasoning_effort} if traits.reasoning else None,
