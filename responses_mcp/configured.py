@@ -81,12 +81,8 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
     if server.prompts is not False:
         from responses_mcp.toolsets.prompts import PromptsToolset  # noqa: PLC0415  # some want none
 
-        prompts = PromptsToolset(
-            legacy=server.prompts is True,
-            manuals="manuals" in settings.toolsets,
-            search_tool=settings.manuals.search_tool,
-        )
-        toolsets.append(prompts)
+        with_manuals = "manuals" in settings.toolsets and settings.manuals.search_tool
+        toolsets.append(PromptsToolset(legacy=server.prompts is True, manuals=with_manuals))
     if "search" in settings.toolsets:
         from responses_mcp.toolsets.search import SearchToolset  # noqa: PLC0415  # most servers have none
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from responses_mcp.protocol.exchange import Call, Event
 from responses_mcp.protocol.session import Session
 from responses_mcp.settings.model import ServerSettings
-from responses_mcp.toolsets.base import FeaturedToolset, Method, Tool, Toolset
+from responses_mcp.toolsets.base import Feature, Method, Tool, Toolset
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def open_conversation(
     """
     sets = list(toolsets)
     tools = {tool.name: tool for toolset in sets for tool in toolset.tools}
-    features = [feature for each in sets if isinstance(each, FeaturedToolset) for feature in each.features]
+    features: list[Feature] = [feature for each in sets for feature in getattr(each, "features", ())]
     session = Session(
         tools,
         version=version,

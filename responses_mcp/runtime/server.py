@@ -33,7 +33,7 @@ from responses_mcp.room import Room
 from responses_mcp.runtime.conversation import Conversation
 from responses_mcp.runtime.progress import ProgressReporter
 from responses_mcp.settings.model import ServerSettings
-from responses_mcp.toolsets.base import CallContext, ResidentToolset, Tool, ToolError, Toolset
+from responses_mcp.toolsets.base import CallContext, Tool, ToolError, Toolset
 from responses_mcp.trace_context import TRACE
 
 log = logging.getLogger(__name__)
@@ -92,14 +92,14 @@ async def serve_conversation(  # started() is called by the shell
     Closes the toolsets and both streams. Cancelling it from outside ends everything at once.
     """
     shell = _Shell(conversation, receive_stream, send_stream, settings)
-    residents = [toolset for toolset in conversation.toolsets if isinstance(toolset, ResidentToolset)]
+    residents = [live_in for toolset in conversation.toolsets if (live_in := getattr(toolset, "live_in", None))]
     try:
         if not residents:
             await shell.run(task_status)
             return
         async with trio.open_nursery() as nursery:
-            for toolset in residents:
-                toolset.live_in(nursery)
+            for live_in in residents:
+                live_in(nursery)
             await shell.run(task_status)
             nursery.cancel_scope.cancel(reason="all calls have ended")
     finally:

@@ -14,7 +14,7 @@ from responses_mcp.errors import ConnectionFailed, ResponsesMcpError, UpstreamEr
 from responses_mcp.json_types import JsonObject
 from responses_mcp.protocol.jsonrpc import RpcError
 from responses_mcp.toolsets.base import CallContext, Tool, ToolFailure
-from responses_mcp.toolsets.calls import USUAL_CHARACTERS, AskerTools, Done, answered, size_meta
+from responses_mcp.toolsets.calls import SIZE, USUAL_CHARACTERS, AskerTools, Done, tool_of
 from responses_mcp.toolsets.schema import BOOLEAN, CITATIONS, NUMBER, STRING, STRINGS, Definition, members, object_of
 
 if TYPE_CHECKING:
@@ -34,11 +34,7 @@ _LONGEST_MESSAGE = 400  # characters of a cause told to the client (spec 8.2)
 
 _SEARCHING: Final = object_of("query", query=STRING, **members(NUMBER, "recency_days max_results"), domains=STRINGS)
 _ANSWER: Final = object_of(
-    "answer used_search citations model",
-    answer=STRING,
-    used_search=BOOLEAN,
-    citations=CITATIONS,
-    model=STRING,
+    "answer used_search citations model", answer=STRING, used_search=BOOLEAN, citations=CITATIONS, model=STRING
 )
 _DEFINITIONS: Final = (
     Definition(
@@ -85,13 +81,9 @@ class AnswerToolset(AskerTools):
     @property
     def tools(self) -> Sequence[Tool]:
         """Return the three tools in the contract's order."""
+        meta = {SIZE: self._most} if self._most > USUAL_CHARACTERS else {}  # the usual list is the contract's
         return [
-            Tool(
-                **shown._asdict(),
-                meta=size_meta(self._most) if self._most > USUAL_CHARACTERS else {},  # the usual list is the contract's
-                handler=answered(shown.name, partial(self._answer, shown), self._failed, self._redact),
-                failure=partial(self._failed, None),
-            )
+            tool_of(shown, partial(self._answer, shown), self._failed, self._redact, meta=meta)
             for shown in _DEFINITIONS
         ]
 

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.protocol.exchange import ListedFeature
@@ -18,8 +18,6 @@ from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, RequestId, RpcError
 from responses_mcp.protocol.revisions import Crash, Fetched, Refused, ToolFailure, ToolSuccess
 
 if TYPE_CHECKING:
-    import trio
-
     from responses_mcp.room import Room
 
 
@@ -114,7 +112,12 @@ class Feature(ListedFeature):
 
 
 class Toolset(Protocol):
-    """Tools that share what they need, such as a connection pool. Opened by first use, closed with the server."""
+    """Tools that share what they need, such as a connection pool. Opened by first use, closed with the server.
+
+    A toolset with more to offer than tools has `features`, a sequence of `Feature`. One whose work may outlive its
+    calls has `live_in(nursery)`, which gets, once and before the first call, a nursery that outlives the calls of the
+    server and is cancelled before the toolset is closed.
+    """
 
     @property
     def tools(self) -> Sequence[Tool]:
@@ -126,41 +129,4 @@ class Toolset(Protocol):
         ...
 
 
-@runtime_checkable
-class FeaturedToolset(Protocol):
-    """A toolset that has more to offer than tools."""
-
-    @property
-    def features(self) -> Sequence[Feature]:
-        """Return what it offers beside its tools."""
-        ...
-
-
-@runtime_checkable
-class ResidentToolset(Protocol):
-    """A toolset whose work may outlive its calls: a server tells it where that can go on."""
-
-    def live_in(self, nursery: trio.Nursery) -> None:
-        """Take a nursery that outlives the calls of a server, and is cancelled before the toolset is closed.
-
-        Called once, before the first call. Nothing is to be started before it is needed.
-        """
-        ...
-
-
-__all__ = [
-    "CallContext",
-    "Crash",
-    "Feature",
-    "FeaturedToolset",
-    "Fetched",
-    "Method",
-    "Refused",
-    "ResidentToolset",
-    "RpcError",
-    "Tool",
-    "ToolError",
-    "ToolFailure",
-    "ToolSuccess",
-    "Toolset",
-]
+__all__ = ["CallContext", "Feature", "Method", "RpcError", "Tool", "ToolError", "ToolFailure", "ToolSuccess", "Toolset"]

@@ -6,13 +6,15 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from responses_mcp.errors import ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.settings.model import ServerSettings
-from responses_mcp.toolsets.base import CallContext, ToolError, ToolFailure, ToolSuccess
+from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
 from responses_mcp.toolsets.cures import for_client
+from responses_mcp.toolsets.schema import Definition
 
 if TYPE_CHECKING:
     from responses_mcp.asking import Asker
@@ -22,21 +24,12 @@ log = logging.getLogger(__name__)
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 USUAL_CHARACTERS: Final = ServerSettings().max_result_chars
 """Characters of an answer where nobody sets `server.max_result_chars`."""
+SIZE: Final = "anthropic/maxResultSizeChars"
+"""Where in `_meta` a tool in the list says how long results may be; Claude Code puts those beyond its limit aside."""
 USAGE: Final = "io.github.uchimanajet7/usage"
 """Where in `_meta` a result says what the call used."""
 MASKED: Final = "io.github.uchimanajet7/masked"
 """Where in `_meta` a result says what was masked in the question before it was sent."""
-
-
-def size_meta(characters: int) -> JsonObject:
-    """Return what `_meta` of a tool in the list says of long results; Claude Code puts those beyond its limit aside."""
-    return {"anthropic/maxResultSizeChars": characters}
-
-
-def outcome_meta(usage: Mapping[str, Any] | None, masked: Mapping[str, int] | None = None) -> JsonObject | None:
-    """Return the `meta` of an outcome: what the call used, and what was masked in its question; None for neither."""
-    told = {USAGE: usage, MASKED: masked}
-    return {name: dict(counts) for name, counts in told.items() if counts} or None
 
 
 class Done(NamedTuple):
@@ -47,31 +40,37 @@ class Done(NamedTuple):
     masked: Mapping[str, int] | None = None
 
 
-def answered(
-    name: str,
+def tool_of(
+    shown: Definition,
     work: Callable[[CallContext, Mapping[str, Any]], Awaitable[Done]],
-    failed: Callable[[ResponsesMcpError, str], ToolFailure],
+    failed: Callable[[ResponsesMcpError | None, str], ToolFailure],
     redact: Callable[[str], str] = str,
-) -> Callable[[CallContext, Mapping[str, Any]], Awaitable[ToolSuccess]]:
-    """Return the handler of a tool: it logs the call, does the work, and words its result or its failure.
+    **more: Any,
+) -> Tool:
+    """Return a tool: a call of it is logged, does the work, and its result or its failure is worded.
 
-    `failed` gets an error and its message for the user of the client, which `redact` has passed.
+    `failed` gets an error and its message for the user of the client, which `redact` has passed; None for an error that
+    is not the tool's own. `more` are further members of `Tool`.
     """
 
     async def handle(context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
         query = arguments.get("query")
         length = len(query) if isinstance(query, str) else 0
-        log.debug("server: tools/call name=%s argsKeys=%s queryLen=%d", name, sorted(arguments), length)
+        log.debug("server: tools/call name=%s argsKeys=%s queryLen=%d", shown.name, sorted(arguments), length)
         try:
             done = await work(context, arguments)
         except ResponsesMcpError as error:
             text = replace_lone_surrogates(redact(for_client(error, context.client)))
             used = error.usage if isinstance(error, UpstreamError) else None
-            raise ToolError(replace(failed(error, text), meta=outcome_meta(used, error.masked))) from error
-        text = _ENCODE(done.result)
-        return ToolSuccess(text, done.result, outcome_meta(done.usage, done.masked))
+            raise ToolError(replace(failed(error, text), meta=_meta(used, error.masked))) from error
+        return ToolSuccess(_ENCODE(done.result), done.result, _meta(done.usage, done.masked))
 
-    return handle
+    return Tool(**shown._asdict(), handler=handle, failure=partial(failed, None), **more)
+
+
+def _meta(usage: Mapping[str, Any] | None, masked: Mapping[str, int] | None) -> JsonObject | None:
+    told = {USAGE: usage, MASKED: masked}
+    return {name: dict(counts) for name, counts in told.items() if counts} or None
 
 
 class AskerTools:

@@ -6,8 +6,7 @@ Trio and for what reads arguments.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,11 +26,10 @@ from responses_mcp.manuals.requests.parsing import (
 from responses_mcp.manuals.requests.paths import ROOT_ID
 from responses_mcp.manuals.requests.uris import cursor_of, parse_cursor, parse_uri
 from responses_mcp.manuals.service import Manuals
+from responses_mcp.protocol.revisions import Fetched
 from responses_mcp.sanitization import sanitized_json
-from responses_mcp.toolsets.base import CallContext, Fetched
+from responses_mcp.toolsets.base import CallContext
 from responses_mcp.toolsets.calls import Done
-from responses_mcp.toolsets.manual_definitions import TEMPLATE
-from responses_mcp.toolsets.prompts import ASK_MANUAL
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.files.reading import ReadEnd
@@ -45,7 +43,7 @@ class _Conversation:
 
     listed: bool = False
     manual_ids: list[str] = field(default_factory=list[str])
-    reads: OrderedDict[tuple[str, str], ReadEnd] = field(default_factory=OrderedDict[tuple[str, str], "ReadEnd"])
+    reads: dict[tuple[str, str], ReadEnd] = field(default_factory=dict[tuple[str, str], "ReadEnd"])
 
 
 def _memory(context: CallContext) -> _Conversation:
@@ -78,10 +76,6 @@ async def _ls(manuals: Manuals, context: CallContext, arguments: Mapping[str, An
     return listing
 
 
-async def _toc(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
-    return await manuals.toc(parse_toc(arguments, candidate_ids=_listed(context, "manual_toc")))
-
-
 async def _find(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
     """Search, and return the compact form, which alone is public (M4.39)."""
     request = parse_find(arguments, candidate_ids=_listed(context, "manual_find"))
@@ -100,10 +94,6 @@ async def _find(manuals: Manuals, context: CallContext, arguments: Mapping[str, 
     return {**result, "next_actions": []}
 
 
-async def _hits(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:  # noqa: ARG001  # a trace id says it all
-    return await manuals.hits_with_passages(parse_hits(arguments))
-
-
 async def _read(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
     """Read a section; the same one asked for again goes on where the last answer ended (M6.7).
 
@@ -117,10 +107,10 @@ async def _read(manuals: Manuals, context: CallContext, arguments: Mapping[str, 
     elsewhere = request.match_line is not None or request.char_offset is not None
     if last is not None and last.line == end.line and not (elsewhere and last.begun != end.begun):
         result, end = await manuals.read(request, after=last)
+    reads.pop(file, None)  # the file read last stands last
     reads[file] = end
-    reads.move_to_end(file)
     if len(reads) > _MOST_READS:
-        reads.popitem(last=False)
+        del reads[next(iter(reads))]
     return result
 
 
@@ -131,59 +121,54 @@ async def _search(manuals: Manuals, context: CallContext, arguments: Mapping[str
     return found.brief()
 
 
-async def _scan(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
-    return await manuals.scan(parse_scan(arguments, candidate_ids=_listed(context, "manual_scan")))
-
-
-_CALLS: Final[Mapping[str, Callable[[Manuals, CallContext, Mapping[str, Any]], Awaitable[JsonObject]]]] = {
-    "manual_ls": _ls,
-    "manual_toc": _toc,
-    "manual_find": _find,
-    "manual_hits": _hits,
-    "manual_read": _read,
-    "manual_scan": _scan,
-    "manual_search": _search,
-}
-
-
 async def answer(name: str, manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> Done:
     """Do the work of a tool. Raises `ManualsError` for what the client can understand."""
     used: dict[str, int] = {}
     USED.set(used)  # of this call's task
-    result = await _CALLS[name](manuals, context, arguments)
+    match name:
+        case "manual_ls":
+            result = await _ls(manuals, context, arguments)
+        case "manual_toc":
+            result = await manuals.toc(parse_toc(arguments, candidate_ids=_listed(context, name)))
+        case "manual_find":
+            result = await _find(manuals, context, arguments)
+        case "manual_hits":  # a trace id says it all
+            result = await manuals.hits_with_passages(parse_hits(arguments))
+        case "manual_read":
+            result = await _read(manuals, context, arguments)
+        case "manual_scan":
+            result = await manuals.scan(parse_scan(arguments, candidate_ids=_listed(context, name)))
+        case _:
+            result = await _search(manuals, context, arguments)
     # Here and not where the text is read: places in a file count its characters, whatever they are.
     return Done(sanitized_json(result), used)
 
 
-async def _resources(manuals: Manuals, params: Mapping[str, Any]) -> Fetched:
-    cursor = params.get("cursor")
-    rows, position = await manuals.resources(None if cursor is None else parse_cursor(_text(params, "cursor")))
-    further = {} if position is None else {"nextCursor": cursor_of(position)}
-    return Fetched(sanitized_json({"resources": rows, **further}), cacheable=True)
-
-
-async def _resource(manuals: Manuals, params: Mapping[str, Any]) -> Fetched:
-    contents = await manuals.resource(parse_uri(_text(params, "uri")))
-    return Fetched(sanitized_json({"contents": contents}), cacheable=True)
+async def fetch(name: str, manuals: Manuals, params: Mapping[str, Any]) -> Fetched:
+    """Do the work of a method, whose params come as the client sent them. Raises `ManualsError`."""
+    match name:
+        case "resources/list":
+            cursor = params.get("cursor")
+            rows, position = await manuals.resources(None if cursor is None else parse_cursor(_text(params, "cursor")))
+            further = {} if position is None else {"nextCursor": cursor_of(position)}
+            return Fetched(sanitized_json({"resources": rows, **further}), cacheable=True)
+        case "resources/read":
+            contents = await manuals.resource(parse_uri(_text(params, "uri")))
+            return Fetched(sanitized_json({"contents": contents}), cacheable=True)
+        case _:
+            return await _complete(manuals, params)
 
 
 async def _complete(manuals: Manuals, params: Mapping[str, Any]) -> Fetched:
-    ref, argument = as_object(params.get("ref")), as_object(params.get("argument"))
-    name, typed = _text(argument, "name"), _text(argument, "value")
-    if ref.get("type") == "ref/resource":
-        known: Sequence[str] = ("manual_id", "path") if ref.get("uri") == TEMPLATE["uriTemplate"] else ()
-    else:
-        known = ("manual_id",) if (ref.get("type"), ref.get("name")) == ("ref/prompt", ASK_MANUAL.name) else ()
-    if name not in known:
-        raise ManualsError("invalid_parameter", "There is nothing to complete under that ref and name.")
-    if name == "manual_id":
-        completed = await manuals.complete(None, typed)
-    else:
-        chosen = as_object(as_object(params.get("context")).get("arguments")).get("manual_id")
-        completed = await manuals.complete(chosen if isinstance(chosen, str) else "", typed)
-    values = completed.values
-    more = {"total": completed.total, "hasMore": completed.total > len(values)}
-    return Fetched({"completion": {"values": values, **more}})
+    """Complete the id of a manual, or a path in the manual that has been chosen, wherever these names stand."""
+    name, typed = _text(as_object(params.get("argument")), "name"), _text(as_object(params.get("argument")), "value")
+    if name not in {"manual_id", "path"}:
+        raise ManualsError("invalid_parameter", "There is nothing to complete under that name.")
+    chosen = as_object(as_object(params.get("context")).get("arguments")).get("manual_id", "")
+    manual_id = None if name == "manual_id" else chosen if isinstance(chosen, str) else ""
+    completed = await manuals.complete(manual_id, typed)
+    more = {"total": completed.total, "hasMore": completed.total > len(completed.values)}
+    return Fetched({"completion": {"values": completed.values, **more}})
 
 
 def _text(params: Mapping[str, Any], name: str) -> str:
@@ -191,11 +176,3 @@ def _text(params: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise ManualsError("invalid_parameter", f"Invalid params: {name} must be a string.")
     return value
-
-
-_METHODS: Final = {"resources/list": _resources, "resources/read": _resource, "completion/complete": _complete}
-
-
-async def fetch(name: str, manuals: Manuals, params: Mapping[str, Any]) -> Fetched:
-    """Do the work of a method, whose params come as the client sent them. Raises `ManualsError`."""
-    return await _METHODS[name](manuals, params)

@@ -12,10 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from responses_mcp.errors import ConfigError, ResponsesMcpError
+from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
-from responses_mcp.toolsets.base import CallContext, Feature, Fetched, Method, Refused, RpcError, Tool, ToolFailure
-from responses_mcp.toolsets.calls import Done, answered
+from responses_mcp.protocol.revisions import Fetched, Refused
+from responses_mcp.toolsets.base import CallContext, Feature, Method, RpcError, Tool, ToolFailure
+from responses_mcp.toolsets.calls import Done, tool_of
 from responses_mcp.toolsets.manual_definitions import DEFINITIONS, TEMPLATE
 
 if TYPE_CHECKING:
@@ -43,11 +45,7 @@ class ManualsToolset:
     def tools(self) -> Sequence[Tool]:
         """Return the six tools in the contract's order, and ours unless it is turned off."""
         return [
-            Tool(
-                **shown._asdict(),
-                handler=answered(shown.name, partial(self._work, shown.name), _failed),
-                failure=partial(_failed, None),
-            )
+            tool_of(shown, partial(self._work, shown.name), _failed)
             for shown in DEFINITIONS
             if shown.name != "manual_search" or self._settings.manuals.search_tool
         ]
@@ -55,17 +53,12 @@ class ManualsToolset:
     @property
     def features(self) -> Sequence[Feature]:
         """Return the manuals as resources, with completion of their names."""
-
-        def methods(*names: str) -> Mapping[str, Method]:
-            return {name: Method(partial(self._fetch, name)) for name in names}
-
+        listings: Mapping[str, JsonObject] = {"resources/templates/list": {"resourceTemplates": [TEMPLATE]}}
+        methods = {name: Method(partial(self._fetch, name)) for name in ("resources/list", "resources/read")}
+        completing = {"completion/complete": Method(partial(self._fetch, "completion/complete"))}
         return (
-            Feature(
-                capability="resources",
-                listings={"resources/templates/list": {"resourceTemplates": [TEMPLATE]}},
-                methods=methods("resources/list", "resources/read"),
-            ),
-            Feature(capability="completions", methods=methods("completion/complete")),
+            Feature(capability="resources", listings=listings, methods=methods),
+            Feature(capability="completions", methods=completing),
         )
 
     async def aclose(self) -> None:

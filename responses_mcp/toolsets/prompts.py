@@ -1,4 +1,4 @@
-"""Prompts, which clients offer as slash commands: `research`, `compare`, `fact_check` and, with manuals, `ask_manual`.
+"""Prompts, which clients offer as slash commands: `research`, `compare`, `fact_check`; with manuals `ask_manual`.
 
 Each tells the client's model which tools to use, and how to quote what they give. Nothing is asked by itself.
 """
@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates
 from responses_mcp.protocol.jsonrpc import INVALID_PARAMS
-from responses_mcp.toolsets.base import CallContext, Feature, Fetched, Method, Refused, RpcError, Tool
+from responses_mcp.protocol.revisions import Fetched, Refused
+from responses_mcp.toolsets.base import CallContext, Feature, Method, RpcError, Tool
 
 _QUOTE: Final = (
     "Give the source of each statement beside it, with its URL and date as the tool returned them; quote its words "
@@ -90,34 +91,24 @@ ASK_MANUAL: Final = Prompt(
         Argument("question", "What you want to know.", required=True),
         Argument("manual_id", "The manual to ask; without it, all of them."),
     ),
-    "Answer the question below from the local manuals alone. Call manual_ls once if you have not yet. {search} Answer "
-    "in the language of the question. Quote the words that decide, each with manual, path and line. If the manuals do "
-    "not say it, answer that they do not, and name the words that you have searched for.",
-)
-
-_WITH_SEARCH: Final = (
-    "Use manual_search with the terms that the manuals would use, and manual_read with the ref of each row that fits, "
-    "as it is. If nothing fits, try other words for the same thing."
-)
-_WITH_FIND: Final = (
-    "Use manual_find with inline_hits, and as required_terms the one or two rarest words that the text must have, such "
-    "as a product name or an error code; then manual_read with the ref of each hit that fits. If nothing fits, try "
-    "other words for the same thing."
+    "Answer the question below from the local manuals alone. Use manual_search with the terms that the manuals would "
+    "use, and manual_read with the ref of each row that fits, as it is. If nothing fits, try other words for the same "
+    "thing. Answer in the language of the question. Quote the words that decide, each with manual, path and line. If "
+    "the manuals do not say it, answer that they do not, and name the words that you have searched for.",
 )
 
 
 class PromptsToolset:
     """The prompts, and no tools. `legacy` says whether the older revision offers them, too.
 
-    `manuals` adds the prompt about them; `search_tool` says whether `manual_search` is among the tools.
+    `manuals` adds the prompt about them, which needs `manual_search`.
     """
 
     tools: Sequence[Tool] = ()
 
-    def __init__(self, *, legacy: bool, manuals: bool = False, search_tool: bool = True) -> None:
+    def __init__(self, *, legacy: bool, manuals: bool = False) -> None:
         self._legacy = legacy
-        asked = ASK_MANUAL._replace(text=ASK_MANUAL.text.format(search=_WITH_SEARCH if search_tool else _WITH_FIND))
-        self._prompts = {each.name: each for each in (*PROMPTS, *((asked,) if manuals else ()))}
+        self._prompts = {each.name: each for each in (*PROMPTS, *((ASK_MANUAL,) if manuals else ()))}
 
     @property
     def features(self) -> Sequence[Feature]:

@@ -15,7 +15,7 @@ from responses_mcp.errors import BadArgument, ResponsesMcpError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.responses_api.request.arguments import MOST_DAYS, read_number, read_word
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure
-from responses_mcp.toolsets.calls import USUAL_CHARACTERS, Done, answered, size_meta
+from responses_mcp.toolsets.calls import SIZE, USUAL_CHARACTERS, Done, tool_of
 from responses_mcp.toolsets.research_definitions import DEFINITIONS, LONGEST_WAIT, USUAL_LIST, USUAL_WAIT
 from responses_mcp.toolsets.schema import Definition
 
@@ -50,14 +50,8 @@ class ResearchToolset:
     @property
     def tools(self) -> Sequence[Tool]:
         """Return the four tools."""
-        return [
-            Tool(
-                **shown._asdict(),
-                handler=answered(shown.name, partial(self._work, shown), _failed, self._redact),
-                meta=size_meta(self._most) if "answer" in shown.output_schema["properties"] else {},
-            )
-            for shown in DEFINITIONS
-        ]
+        meta = {SIZE: self._most}
+        return [tool_of(shown, partial(self._work, shown), _failed, self._redact, meta=meta) for shown in DEFINITIONS]
 
     def live_in(self, nursery: trio.Nursery) -> None:
         """Take the nursery of the server, in which runs go on when their calls have ended."""
@@ -96,8 +90,7 @@ class ResearchToolset:
         import trio  # noqa: PLC0415  # the list of tools is answered before Trio is there
 
         if self._nursery is None:
-            why = "The research tools work within a server; in a program of your own, use open_research."
-            raise ToolError(ToolFailure(why))
+            raise ToolError("The research tools work within a server; in a program of your own, use open_research.")
         self._opening = self._opening or trio.Lock()
         async with self._opening:
             if self._research is None:
@@ -159,7 +152,7 @@ def _within(result: JsonObject, most: int) -> JsonObject:
     return {name: value for name, value in result.items() if name != "data"} | {"error": error}
 
 
-def _failed(_: ResponsesMcpError, text: str) -> ToolFailure:
+def _failed(_: ResponsesMcpError | None, text: str) -> ToolFailure:
     return ToolFailure(text)
 
 

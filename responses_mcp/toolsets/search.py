@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 from responses_mcp.errors import AuthenticationFailed, BadArgument, RateLimited, ResponsesMcpError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
+from responses_mcp.protocol.revisions import Crash
 from responses_mcp.responses_api.request.arguments import ANY_LANGUAGE, MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
-from responses_mcp.toolsets.base import CallContext, Crash, Tool, ToolFailure
-from responses_mcp.toolsets.calls import AskerTools, Done, answered
+from responses_mcp.toolsets.base import CallContext, Tool, ToolFailure
+from responses_mcp.toolsets.calls import AskerTools, Done, tool_of
 from responses_mcp.toolsets.schema import INTEGER, NUMBER, STRING, Definition, described, list_of, members, object_of
 
 AUTHENTICATION_ERROR: Final = -32001
@@ -51,14 +51,8 @@ class SearchToolset(AskerTools):
     @property
     def tools(self) -> Sequence[Tool]:
         """Return the one tool."""
-        return [
-            Tool(
-                **_TOOL._asdict(),
-                handler=answered(_TOOL.name, self._search, _failed, self._redact),
-                failure=partial(_failure, SEARCH_ERROR, "Search Error"),
-                crash=Crash(RpcError(INTERNAL_ERROR, "Internal Error", {"details": "An unexpected error occurred"})),
-            )
-        ]
+        crash = Crash(RpcError(INTERNAL_ERROR, "Internal Error", {"details": "An unexpected error occurred"}))
+        return [tool_of(_TOOL, self._search, _failed, self._redact, crash=crash)]
 
     async def _search(self, context: CallContext, arguments: Mapping[str, Any]) -> Done:
         asker, asked = self._asked(_TOOL.input_schema["properties"], context, arguments)
@@ -66,21 +60,18 @@ class SearchToolset(AskerTools):
         return Done(found.as_json(), None if found.usage is None else found.usage.as_json(), found.masked)
 
 
-def _failed(error: ResponsesMcpError, details: str) -> ToolFailure:
+def _failed(error: ResponsesMcpError | None, details: str) -> ToolFailure:
     """Word a failure by its class, as the contract does; `details` is the error's message without secrets."""
     if isinstance(error, BadArgument):
         # The contract leaves the message open here, and some clients show nothing else.
-        return _failure(INVALID_PARAMS, f"Invalid params: {details}", details)
-    if isinstance(error, AuthenticationFailed):
-        return _failure(AUTHENTICATION_ERROR, "Authentication Error", details)
-    if isinstance(error, RateLimited):
-        return _failure(RATE_LIMIT_EXCEEDED, "Rate Limit Exceeded", details, error.retry_after)
-    return _failure(SEARCH_ERROR, "Search Error", details)
-
-
-def _failure(code: int, message: str, details: str, retry_after: float | None = None) -> ToolFailure:
+        text = f"Invalid params: {details}"
+        return ToolFailure(text, RpcError(INVALID_PARAMS, text, {"details": details}))
     data: JsonObject = {"details": details}
-    if retry_after is not None and math.isfinite(retry_after):
-        # Above 0, so 1 at least; a header may name a number that clients cannot read.
-        data["retryAfter"] = math.ceil(min(retry_after, _LONGEST_TOLD))
-    return ToolFailure(message if message.endswith(details) else f"{message}: {details}", RpcError(code, message, data))
+    code, message = SEARCH_ERROR, "Search Error"
+    if isinstance(error, AuthenticationFailed):
+        code, message = AUTHENTICATION_ERROR, "Authentication Error"
+    elif isinstance(error, RateLimited):
+        code, message = RATE_LIMIT_EXCEEDED, "Rate Limit Exceeded"
+        if error.retry_after is not None:  # above 0, so 1 at least; a header may name a number that clients cannot read
+            data["retryAfter"] = math.ceil(min(error.retry_after, _LONGEST_TOLD))
+    return ToolFailure(f"{message}: {details}", RpcError(code, message, data))

@@ -340,15 +340,13 @@ async def test_manuals_and_paths_are_completed_level_by_level(tmp_path: Path, re
 
 
 async def test_completion_of_what_is_not_offered_is_refused(tmp_path: Path) -> None:
-    template, argument = {"type": "ref/resource", "uri": TEMPLATE}, {"name": "path", "value": ""}
+    template = {"type": "ref/resource", "uri": TEMPLATE}
     async with reader(fill(tmp_path)) as desk:
         for params in (
             {},
             {"ref": 5, "argument": []},
             {"ref": template, "argument": {"name": "other", "value": ""}},
             {"ref": template, "argument": {"name": "path", "value": 5}},
-            {"ref": {"type": "ref/resource", "uri": "file:///{path}"}, "argument": argument},
-            {"ref": {"type": "ref/prompt", "name": "none"}, "argument": argument},
         ):
             assert (await desk.refusal("completion/complete", **params))["code"] == -32602, params
 

@@ -68,16 +68,13 @@ async def test_each_prompt_is_listed_with_its_arguments_and_names_only_tools_tha
             assert {word for word in words if word.startswith(("answer_", "manual_"))} <= tools
 
 
-async def test_the_prompt_about_manuals_comes_with_manuals_and_names_the_search_that_there_is(tmp_path: Path) -> None:
-    async with connected_client(Settings(server=ON)) as client:
-        names = [row["name"] for row in (await client.ask("prompts/list"))["result"]["prompts"]]
-        assert "ask_manual" not in names
-    manuals = ManualsSettings(root=str(fill(tmp_path)), in_memory=True, search_tool=False)
-    async with connected_client(Settings(server=ON, manuals=manuals)) as client:
-        answer = await client.ask("prompts/get", {"name": "ask_manual", "arguments": {"question": "Why?"}})
-        text = answer["result"]["messages"][0]["content"]["text"]
-        assert "manual_find" in text
-        assert "manual_search" not in text
+async def test_the_prompt_about_manuals_comes_with_the_tool_that_searches_them_all(tmp_path: Path) -> None:
+    root = str(fill(tmp_path))
+    for settings in (Settings(server=ON), Settings(server=ON, manuals=ManualsSettings(root=root, search_tool=False))):
+        async with connected_client(settings) as client:
+            names = [row["name"] for row in (await client.ask("prompts/list"))["result"]["prompts"]]
+            assert "ask_manual" not in names
+    async with connected_client(settings_for(tmp_path, server=ON)) as client:
         completed = await client.ask(
             "completion/complete",
             {"ref": {"type": "ref/prompt", "name": "ask_manual"}, "argument": {"name": "manual_id", "value": "g"}},
