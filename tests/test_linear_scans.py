@@ -40,9 +40,8 @@ from responses_mcp.protocol.framing import MessageReader
 from responses_mcp.protocol.jsonrpc import decode, encode
 from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.failures import response_error
-from responses_mcp.responses_api.response.parser import read_answer
+from responses_mcp.responses_api.response.parser import Answer, read_answer
 from responses_mcp.responses_api.response.search_results import listed_items, read_results
-from responses_mcp.responses_api.response.shortened_answer import shortened
 from responses_mcp.responses_api.response.sources import Citation, without_block
 from responses_mcp.responses_api.response.web_pages import page_key, shown, without_markers, without_tracking
 from responses_mcp.settings.files import read_config
@@ -172,7 +171,7 @@ CITED = {"a.jp?": Citation("https://a.jp/", None, TODAY), "oai-weather": Citatio
 
 SCANS: dict[str, Callable[[str], object]] = {
     "an answer": answer,
-    "an answer that is cut": lambda text: shortened(text, text, 1_000),
+    "an answer that is cut": lambda text: Answer(text, True, (), "m", text).as_json(1_000),
     "the block of sources": lambda text: without_block(text, CITED, date.fromisoformat(TODAY)),
     "lines below a header": lambda text: without_block(f"Sources:\n{text}", CITED, date.fromisoformat(TODAY)),
     "words of a question in a hit": lambda text: _words_of("token lifetime トークン").sub("", text),

@@ -33,16 +33,19 @@ MOST_ITEMS = 10_000
 MOST_SOURCES = 500
 
 LONGEST_ANSWER = 1_000_000  # characters; twice of what models write at most
-_LONGEST_TEXT = 1_100_000  # characters: more than an answer may have, so that what is too long is seen
 
 _CUT_OFF = (
     "[The answer was cut off here: the model reached its output limit. Ask for less, or lower the reasoning effort.]"
 )
-_TOO_LONG = f"[The answer was cut off here: it has more than {LONGEST_ANSWER} characters. Ask for less.]"
+_SHORTENED = (
+    "[Cut here: the first {shown:,} of {all:,} characters are shown. Ask for a shorter answer, or for a part of it.]"
+)
+_SENTENCE_ENDS = ("\n", ". ", "! ", "? ", "。", "！", "？")
+_BACK = 2_000  # characters in which an end of a sentence is looked for, from the cut on
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 # The names under which an annotation may tell when its page was published; the API's own tells nothing.
 _DATES = ("published_at", "published_date", "publication_date", "date_published", "date")
-# A kind that a message may name; anything else could be a secret.
-_ITEM_KIND = re.compile(r"[a-z]{1,20}(_[a-z]{1,20}){0,4}")
+_ITEM_KIND = re.compile("[a-z_]{1,80}")  # that a message may name; anything else could be a secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +70,10 @@ class Answer:
         return "\n\n".join(filter(None, (self.body, self.sources)))
 
     def as_json(self, most: int | None = None) -> JsonObject:
-        """Return exactly the four members of the output contract, the text cut to `most` characters."""
+        """Return exactly the four members of the output contract; a text of more than `most` characters is cut."""
         text = self.text
-        if most is not None and len(text) > most:
-            from responses_mcp.responses_api.response.shortened_answer import shortened  # noqa: PLC0415  # few are long
-
-            text = shortened(self.body, self.sources, most)
         return {
-            "answer": text,
+            "answer": text if most is None or len(text) <= most else _shortened(self.body, self.sources, most),
             "used_search": self.used_search,
             "citations": [citation.as_json() for citation in self.citations],
             "model": self.model,
@@ -97,35 +96,56 @@ def read_answer(
     domains are not cited; with `files` those of vector stores are, by their names. Raises `UpstreamError` when there is
     no answer in it, retryable when asking again may help.
     """
-    model = replace_lone_surrogates(model)  # the environment may hold some
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
     messages = answer_messages(items, MOST_ITEMS)
     said = joined_text(messages, "output_text", "text", redact)
     # Once more: without a mark inside, a secret is whole again.
-    text = redact(without_tracking(without_markers(said[:LONGEST_ANSWER]))).strip()
-    if not text:
-        said = joined_text(messages, "refusal", "refusal", redact)
-        text = said[:LONGEST_ANSWER].strip()
+    text = redact(without_tracking(without_markers(said))).strip()
+    text = text or joined_text(messages, "refusal", "refusal", redact).strip()
     truncated = response.get("status") == "incomplete"
     if not text:
         raise no_text(items, redact, truncated=truncated)
-    newest = datetime.date.fromisoformat(date)
+    today = datetime.date.fromisoformat(date)
     noted = list(annotations_of(messages))
-    cited = [page for page in _cited_urls(noted, redact, newest) if not is_within(page.url, blocked)]
+    cited = [page for page in _cited_urls(noted, redact, today) if not is_within(page.url, blocked)]
     named = list(_cited_files(noted, redact)) if files else []
     searches = [item for item in items if item.get("type") == "web_search_call" and item.get("status") != "failed"]
     citations: tuple[Citation, ...] = ()
     block = ""
-    used_search = bool(searches or cited or named)
-    if used_search:
+    if used_search := bool(searches or cited or named):
         found = _sources(searches, redact, with_pages=not cited)
         consulted = [*named, *(each for each in found if not is_within(each.url, blocked))]
-        chosen = choose_citations(cited, consulted, limit=max_citations)
-        text, citations = without_block(text, chosen, newest)
+        text, citations = without_block(text, choose_citations(cited, consulted, limit=max_citations), today)
         block = written(citations, date)
-    if truncated or len(said) > LONGEST_ANSWER:
-        text = "\n\n".join(filter(None, (text, _CUT_OFF if truncated else _TOO_LONG)))
-    return Answer(text, used_search, citations, model, block)
+    if truncated:
+        text = f"{text}\n\n{_CUT_OFF}".strip()
+    # The environment may hold lone surrogates.
+    return Answer(text, used_search, citations, replace_lone_surrogates(model), block)
+
+
+def _shortened(body: str, sources: str, most: int) -> str:
+    """Return an answer with `most` characters: a beginning of its body, a mark that says so, and its sources.
+
+    Sources that take more than half of the room are cut, too, at a line.
+    """
+    if len(sources) > most // 2:
+        sources = sources[: max(sources.rfind("\n", 0, most // 2 + 1), 0)]
+    shown = _beginning(body, max(most - len(sources) - len(_SHORTENED) - 24, 0))  # with the numbers and line ends
+    mark = _SHORTENED.format(shown=len(shown), all=len(body))
+    return "\n\n".join(filter(None, (shown, mark, sources)))[:most]
+
+
+def _beginning(text: str, most: int) -> str:
+    """Return the beginning of a text, up to the end of a sentence, else of a word; code that is open is closed."""
+    if len(text) <= most:
+        return text
+    start = max(most - _BACK, most // 2)
+    sentence = max(text.rfind(end, start, most) for end in _SENTENCE_ENDS) + 1
+    shown = text[: sentence or text.rfind(" ", start, most) + 1 or most].rstrip()
+    fences = _FENCE.findall(shown)
+    if len(fences) % 2 == 0:
+        return shown
+    return f"{shown[: most - len(fences[-1]) - 1]}\n{fences[-1]}"
 
 
 def no_text(items: list[JsonObject], redact: Redact, *, truncated: bool) -> UpstreamError:
@@ -145,11 +165,11 @@ def no_text(items: list[JsonObject], redact: Redact, *, truncated: bool) -> Upst
     )
 
 
-def _cited_urls(noted: Iterable[JsonObject], redact: Redact, newest: datetime.date) -> Iterator[Citation]:
+def _cited_urls(noted: Iterable[JsonObject], redact: Redact, today: datetime.date) -> Iterator[Citation]:
     for annotation in noted:
         url = address(line_at(annotation, "url", redact))
         if annotation.get("type") == "url_citation" and url:
-            dates = (read_date(annotation.get(name), newest) for name in _DATES)
+            dates = (read_date(annotation[name], today) for name in _DATES if name in annotation)
             title = _name_at(annotation, "title", redact)
             yield Citation(url, title or None, next(filter(None, dates), ""))
 
@@ -186,27 +206,23 @@ def answer_messages(items: list[JsonObject], most: int) -> list[list[JsonObject]
 
 
 def annotations_of(messages: Iterable[Iterable[JsonObject]]) -> Iterator[JsonObject]:
-    """Yield the annotations of all parts; one whose members are in a member of their own, without that."""
+    """Yield the annotations of all parts, and what is in a member around their own: `{"type": t, t: {…}}`."""
     looks = repeat(None, MOST_SOURCES)
     for part in (part for parts in messages for part in parts):
-        yield from map(unnested, objects(part.get("annotations"), looks))
-
-
-def unnested(annotation: JsonObject) -> JsonObject:
-    """Return an annotation without a member around its members, `{"type": t, t: {…}}`, as chat completions have it."""
-    inner = as_object(annotation.get(text_at(annotation, "type")))
-    return {**annotation, **inner, "type": annotation["type"]} if inner else annotation
+        for each in objects(part.get("annotations"), looks):
+            inner = as_object(each.get(text_at(each, "type")))
+            yield {**each, **inner, "type": each["type"]} if inner else each
 
 
 def joined_text(messages: Iterable[Iterable[JsonObject]], kind: str, member: str, redact: Redact) -> str:
     """Join one member of all parts of a kind, such as the `text` of `output_text`, to a text that may be shown.
 
-    Between two messages is a blank line.
+    Between two messages is a blank line. What is behind `LONGEST_ANSWER` characters is lost.
     """
     texts = ["".join(text_at(part, member) for part in parts if part.get("type") == kind) for parts in messages]
     # Joined first: a secret may have been cut between two parts, and a character into its two surrogates.
     text = "".join(texts)
-    if len(texts) > 1 and redact(text[:_LONGEST_TEXT]) == text[:_LONGEST_TEXT]:  # none between two messages
+    if len(texts) > 1 and redact(text[:LONGEST_ANSWER]) == text[:LONGEST_ANSWER]:  # none between two messages
         text = "\n\n".join(filter(None, texts))
-    clean = sanitized(text[:_LONGEST_TEXT])
-    return redacted_beginning(clean, _LONGEST_TEXT, redact, cut=len(text) > _LONGEST_TEXT)
+    clean = sanitized(text[:LONGEST_ANSWER])
+    return redacted_beginning(clean, LONGEST_ANSWER, redact, cut=len(text) > LONGEST_ANSWER)

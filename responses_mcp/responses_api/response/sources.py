@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 from responses_mcp.json_types import JsonObject
 from responses_mcp.responses_api.response.dates import DATE, calendar_date
-from responses_mcp.responses_api.response.web_pages import page_key, without_tracking
+from responses_mcp.responses_api.response.web_pages import page_key
 
 LONGEST_HEADER: Final = 80  # characters
 _MOST_LINES: Final = 1_000  # at the end of an answer, in which its block is looked for
@@ -29,7 +29,6 @@ _ADDRESS: Final = r"https?://[^\s<>\"\\^`{}|、。，．！？：；「」『』
 _TOUCHING: Final = re.compile(r"[()\[\]]|[^\x00-\x7f]")
 _NAMES_ONE: Final = re.compile("https?://|[0-9]{4} ?[-/.年]", re.IGNORECASE)  # an address, or a date
 _DRAWN: Final = re.compile(r"[ \t\u3000>]*(?:<(/?)(?:details|summary|div|ul|ol|p|hr)[^<>]{0,80}>|[-=*_][-=*_ ]{2,99}|)")
-_FENCE: Final = re.compile(r"[ \t>]*(?:`{3}|~{3})")
 _ITEM: Final = re.compile(  # a mark in front, or a line that belongs to one
     r"[ \t\u3000>]*(?:[-*+][ \t]|[•・‣◦●○■□◆◇①-⑳|]|[0-9０-９]{1,3}[.)．）](?![0-9０-９])|\[\^?\w{1,4}\])|[ \t\u3000]"
 )
@@ -97,9 +96,8 @@ def _merged(mentions: Iterable[Citation], *, most: int | None = None) -> dict[st
     """
     merged: dict[str, Citation] = {}
     for mention in mentions:
-        url = without_tracking(mention.url)
-        page = page_key(url) or url
-        first = merged.get(page, Citation(url))
+        page = page_key(mention.url) or mention.url
+        first = merged.get(page, mention)
         merged[page] = Citation(first.url, first.title or mention.title, first.published_at or mention.published_at)
         if len(merged) == most:
             break
@@ -172,7 +170,7 @@ def kind_of(line: str) -> Literal["blank", "code", "source", "item", "text"]:
     """Return what a line below a header is; an "item" and "text" say more than their source, or have none."""
     if _DRAWN.fullmatch(line.rstrip()):
         return "blank"
-    if _FENCE.match(line):
+    if line.lstrip(" \t>").startswith(("```", "~~~")):
         return "code"
     is_item = _ITEM.match(line)
     if (_NAMES_ONE.search(line) or (is_item and not _stops(line))) and not _says_more(line):
