@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates
+from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates, text_at
 from responses_mcp.protocol.jsonrpc import INVALID_PARAMS
 from responses_mcp.protocol.revisions import Fetched, Refused
 from responses_mcp.toolsets.base import CallContext, Feature, Method, RpcError, Tool
@@ -134,11 +134,7 @@ class PromptsToolset:
         given = as_object(params.get("arguments"))
         parts = [f"{prompt.text} {_WHOLE}"]
         for argument in prompt.arguments:
-            value = given.get(argument.name)
-            if value is not None and not isinstance(value, str):
-                return _refused(f"{argument.name} must be a string.")
-            text = (value or "").strip()
-            if text:
+            if text := text_at(given, argument.name).strip():
                 heading = argument.name.removesuffix("_id").capitalize()
                 parts.append(f"{heading}: {replace_lone_surrogates(text)}")
             elif argument.required:

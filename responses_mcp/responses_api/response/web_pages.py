@@ -95,7 +95,7 @@ def address(url: str) -> str | None:
     if _IN_MARKDOWN.search(url):
         paired = _PAIRED_PARENTHESES.fullmatch(url) and _PAIRED_BRACKETS.fullmatch(url)
         url = (_BREAKS_OUT if paired else _IN_MARKDOWN).sub(lambda found: quote(found[0], safe=""), url)
-    return without_tracking(url)
+    return without_tracking(url) if "utm_source=" in url else url
 
 
 def shown(text: str, longest: int, redact: Redact) -> str:
