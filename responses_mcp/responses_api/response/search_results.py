@@ -175,6 +175,6 @@ def listed_items(text: str) -> list[JsonObject]:
 def _score(value: object) -> float | None:
     try:
         score = float(str(value))
-    except ValueError:
+    except (ValueError, RecursionError):  # a list in a list, and so on
         return None
     return score if 0 <= score <= 1 else None  # NaN is not
