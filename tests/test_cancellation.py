@@ -255,19 +255,17 @@ async def test_a_call_that_is_cancelled_or_out_of_time_hangs_up(mock_clock: Mock
             assert len(fake.requests) == 1
 
 
-@pytest.mark.parametrize("size", [100, 300_000])
-async def test_a_cancel_in_the_step_that_reads_a_reply_closes_the_connection(size: int) -> None:
+async def test_a_cancel_in_the_step_that_reads_a_part_of_a_reply_closes_the_connection() -> None:
     class Cancelling(Reply):
         def feed(self, data: bytes) -> bool:
             scope.cancel()
             return super().feed(data)
 
     with trio.fail_after(WAIT):
-        async with open_fake_api(Raw(b"x" * size)) as fake, connections(fake) as over:
+        async with open_fake_api(Raw(b"x" * 300_000)) as fake, connections(fake) as over:
             with trio.CancelScope() as scope:
                 await over.send(Request("POST", f"{fake.base_url}/responses", {}, b"{}"), Cancelling())
             await gone(fake)
-            gc.collect()  # a generator of httpcore that was left unfinished warns here
 
 
 # Beside other calls

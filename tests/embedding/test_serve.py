@@ -81,7 +81,7 @@ async def test_a_peer_that_goes_away_amid_anything_raises_nothing(kind: Streams,
 
 def touched() -> dict[str, Any]:
     """Return all of the process's state that a guest has to leave alone."""
-    loggers = [logging.getLogger(name) for name in (None, "responses_mcp", "httpx", "httpcore")]
+    loggers = [logging.getLogger(name) for name in (None, "responses_mcp", "httpx")]
     descriptors = sorted(os.listdir("/proc/self/fd")) if sys.platform == "linux" else []
     return {
         "signals": {number: signal.getsignal(number) for number in signal.valid_signals()},

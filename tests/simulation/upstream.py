@@ -1,7 +1,7 @@
-"""An API without sockets, behind the real pool of connections: only what httpx does is simulated.
+"""An API without sockets, behind the real pool of connections: only the bytes between are simulated.
 
 `SimulatedConnections` is the product's `ConnectionPool` (its order, its limit, what it keeps and what it closes) over
-transports that play a script instead of sending.
+streams that play a script instead of sending.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncIterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-import httpcore
 import trio
 
 from responses_mcp.errors import ConnectionFailed
@@ -45,7 +44,7 @@ class Play:
 
 
 class SimulatedConnections(ConnectionPool):
-    """The product's pool over transports of ours."""
+    """The product's pool over streams of ours."""
 
     def __init__(self, transcript: Transcript, plays: Mapping[str, list[Play]], limit: int) -> None:
         super().__init__(self._connection, limit=limit)
@@ -93,10 +92,9 @@ class _Connection(HttpConnection):
 
     def __init__(self, over: SimulatedConnections, number: int) -> None:
         super().__init__(Route(), over.turns)
-        self._stream = cast("trio.abc.Stream", self)  # until it is closed
         self.number = number
         self._transcript = over.transcript
-        self._http = cast("httpcore.AsyncHTTP11Connection", _Transport(over, self))
+        self._stream = cast("trio.abc.Stream", _Stream(over, self))
 
     @property
     def is_open(self) -> bool:
@@ -113,23 +111,22 @@ class _Connection(HttpConnection):
             self._transcript.note(Kind.CLOSE, self.number)
 
 
-class _Transport:
+class _Stream:
     """Plays instead of sending."""
 
     def __init__(self, over: SimulatedConnections, connection: _Connection) -> None:
         self._over = over
+        self._transcript = over.transcript
         self._link = connection
         self._connected = False
-        self.is_at_end = False  # of its last reply
-        self._h11_state = self  # where the product looks for what h11 has behind a reply
-        self.trailing_data = b"", False
+        self._marker = ""
+        self._play = Play("answer")
+        self._head: bytes = b""
+        self._body: list[bytes] = []
+        self._streams = False
 
-    def is_idle(self) -> bool:
-        return self.is_at_end
-
-    async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
-        content = b"".join([piece async for piece in cast(AsyncIterable[bytes], request.stream)])
-        marker = _asked(content)
+    async def send_all(self, data: bytes) -> None:
+        marker = self._marker = _asked(data.partition(b"\r\n\r\n")[2])
         transcript, play, number = self._over.asked(marker, self._link.number)
         if not self._connected or play.kind == "refused":
             transcript.phase(marker, "connecting")
@@ -137,57 +134,38 @@ class _Transport:
             if play.kind == "refused":
                 raise ConnectionFailed(f"refused {marker}", retryable=True)
             self._connected = True
-        transcript.phase(marker, "before the head")
-        await trio.sleep(play.head)
-        if play.kind == "lost":
-            raise httpcore.ReadError("lost")
-        if play.kind == "hang":
-            await trio.sleep_forever()
-        self.is_at_end = False
-        return cast(httpcore.Response, _Response(self, marker, play, number))
-
-
-class _Response:
-    """As much of an `httpcore.Response` as is used, and the iterator over its body."""
-
-    def __init__(self, over: _Transport, marker: str, play: Play, number: int) -> None:
-        self.status, headers, body = _reply(play, marker, number, events=play.kind != "plain")
-        self._over = over
-        self._transcript = over._over.transcript
-        self._link = over._link
-        self._marker = marker
+        status, headers, body = _reply(play, marker, number, events=play.kind != "plain")
         self._play = play
-        self.headers = [(name.encode(), value.encode()) for name, value in headers.items()]
         self._streams = headers["content-type"] == "text/event-stream"
+        lines = [f"HTTP/1.1 {status} Said", "transfer-encoding: chunked", *map(": ".join, headers.items()), "", ""]
+        self._head = "\r\n".join(lines).encode()
         self._body = _in_pieces(body, play.kind, events=self._streams)
 
-    @property
-    def stream(self) -> _Response:
-        return self
-
-    def __aiter__(self) -> _Response:
-        return self
-
-    async def __anext__(self) -> bytes:
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        kind = self._play.kind
+        if self._head:
+            self._transcript.phase(self._marker, "before the head")
+            await trio.sleep(self._play.head)
+            if kind == "lost":
+                raise trio.BrokenResourceError("lost")
+            if kind == "hang":
+                await trio.sleep_forever()
+            head, self._head = self._head, b""
+            return head
         if not self._link.is_open:
-            raise httpcore.ReadError("closed")
+            raise trio.ClosedResourceError("closed")
         if self._body:
             self._transcript.phase(self._marker, "within the stream" if self._streams else "within the body")
             await trio.sleep(self._play.piece)
-            return self._body.pop(0)
-        kind = self._play.kind
+            piece = self._body.pop(0)
+            return b"%x\r\n%b\r\n" % (len(piece), piece)
         if kind == "lost body":
-            raise httpcore.RemoteProtocolError("lost")
+            raise trio.BrokenResourceError("lost")
         if kind in ("hang body", "lingers"):
             await trio.sleep_forever()
         await trio.lowlevel.checkpoint()
-        self._over.is_at_end = True
-        raise StopAsyncIteration
-
-    async def aclose(self) -> None:
-        if self._over.is_at_end:
-            self._transcript.note(Kind.IDLE, self._link.number)
-        await trio.lowlevel.checkpoint()
+        self._transcript.note(Kind.IDLE, self._link.number)
+        return b"0\r\n\r\n"
 
 
 def _reply(play: Play, marker: str, number: int, *, events: bool) -> tuple[int, dict[str, str], list[bytes]]:

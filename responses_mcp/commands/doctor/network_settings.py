@@ -55,8 +55,8 @@ def check_proxy(url: str, *, trust_env: bool) -> tuple[list[Finding], Way | None
         named = [spelled(name) for name in _PROXIES if _value(name)]
         found = f"{', '.join(named)} set, but not for {parts.scheme}://{host}" if named else "none is set"
         return [ok("proxy", found)], direct
-    through = route.proxy.url
-    where = Way(through.host.decode("ascii"), through.origin.port, route.proxy_from)
+    through = route.proxy.address
+    where = Way(through.host.decode("ascii"), through.port, route.proxy_from)
     return [ok("proxy", f"{host} is reached through {where}"), *_exceptions(host)], where
 
 

@@ -1,26 +1,26 @@
 """One connection: its socket, its TLS, the way through a proxy, HTTP over them, and why it does not come about.
 
-Only this module imports httpx, and it is imported on the first call. httpx reads URLs, and its core speaks HTTP. The
-client and the transports above that would add redirects, cookies, authentication and a pool, none of which is wanted,
-to the price of every call.
+Only this module imports httpx, and it is imported on the first call. httpx reads URLs, and h11, which comes with it,
+speaks HTTP. What httpx has between the two would add redirects, cookies, authentication, a pool and locks, none of
+which is wanted, to the price of every call.
 
-The stream below httpcore is ours, for three things that its own does not do. A cancel closes the connection at once
-wherever it comes, also within a TLS handshake. A request goes out in one piece. And the chunks of a reply that came
-together are joined before h11 takes each on its own.
+A cancel closes the connection at once wherever it comes, also within a TLS handshake. A request goes out in one piece.
+The chunks of a reply that came together are joined before h11 takes each on its own.
 """
 
 from __future__ import annotations
 
+import base64
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
-import httpcore
+import h11
 import httpx
 import trio
 
@@ -37,23 +37,40 @@ LAST_BYTES: Final = 0.25  # seconds for a reply to end when its reader has enoug
 _CHUNK = re.compile(rb"([1-9A-Fa-f][0-9A-Fa-f]{0,7})\r\n")
 _PROXY_URL = re.compile(r"https?://([^/?#\s]*@)?[^/?#@\s'\"`]+(/[^@\s]*)?")
 _CLOSED = trio.BrokenResourceError, trio.ClosedResourceError
-_BROKEN = httpcore.NetworkError, httpcore.ProtocolError  # a connection that was there
+_BROKEN = (*_CLOSED, h11.ProtocolError)
+_AT_END: Final = h11.DONE, h11.DONE, (b"", False)  # both sides, and nothing came behind
+_LONGEST_HEAD: Final = 100 * 1024  # bytes
+_PORTS: Final = {"http": 80, "https": 443}
 _UNUSABLE: Final = "The address in openai.base_url, or that of the proxy, cannot be used; correct it."
 
 
+class Address(NamedTuple):
+    """A URL, in bytes. `netloc` names the host in a request, with a port that is not the usual one."""
+
+    scheme: bytes
+    host: bytes
+    port: int
+    netloc: bytes
+    target: bytes
+
+
 @lru_cache(maxsize=8)
-def _address(url: str) -> tuple[httpcore.URL, bytes]:
-    """Return a URL, and what names its host in a request. Raises `ConnectionFailed` for one that cannot be used."""
+def address_of(url: str) -> Address:
+    """Take a URL apart. Raises `ConnectionFailed` for one that cannot be used."""
     with suppress(httpx.InvalidURL, UnicodeError):
         parsed = httpx.URL(url)
-        if parsed.scheme in ("http", "https") and parsed.host:  # which is decoded, and may be no name
-            parts = {"scheme": parsed.raw_scheme, "host": parsed.raw_host, "target": parsed.raw_path}
-            return httpcore.URL(**parts, port=parsed.port), parsed.netloc
+        if parsed.scheme in _PORTS and parsed.host:  # which is decoded, and may be no name
+            port = parsed.port or _PORTS[parsed.scheme]
+            return Address(parsed.raw_scheme, parsed.raw_host, port, parsed.netloc, parsed.raw_path)
     raise ConnectionFailed(_UNUSABLE)
 
 
-class HttpConnection(httpcore.AsyncNetworkStream):
-    """One connection, opened by its first request: the stream below httpcore, and httpcore's HTTP over it.
+def _new_http() -> h11.Connection:
+    return h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD)
+
+
+class HttpConnection:
+    """One connection, opened by its first request.
 
     Of all that share `turns`, so many hand on much at once between two looks of Trio at other tasks.
     """
@@ -61,10 +78,9 @@ class HttpConnection(httpcore.AsyncNetworkStream):
     def __init__(self, route: Route, turns: trio.CapacityLimiter) -> None:
         self._route = route
         self._turns = turns
-        self._http: httpcore.AsyncHTTP11Connection | None = None
+        self._http = _new_http()
         self._socket: trio.SocketStream | None = None
         self._stream: trio.abc.Stream | None = None  # the same, or the TLS over it
-        self._unsent: list[bytes] = []
         self._received: bytes = b""  # and not handed on
         self._hand_on: Callable[[bytes], bytes] = bytes  # takes what came, and returns what h11 is given of it now
         self._chunk_left = 0  # bytes to come of a chunk that has begun, its line end included
@@ -75,25 +91,38 @@ class HttpConnection(httpcore.AsyncNetworkStream):
         Raises `ConnectionFailed`, retryable only if the request cannot have reached the server, and what `reader`
         raises.
         """
-        url, host = _address(request.url)
-        http = self._http
-        if http is None:
-            http = self._http = await self._open(url)
+        to, proxy, body = address_of(request.url), self._route.proxy, request.body
+        stream = self._stream or await self._open(to)
+        headers = [(b"host", to.netloc), (b"accept-encoding", b"identity")]
+        headers += [(name.encode("ascii"), value.encode("ascii")) for name, value in request.headers.items()]
+        if request.method == "POST":
+            headers.append((b"content-length", b"%d" % len(body)))
+        target = to.target
+        if proxy is not None and to.scheme == b"http":
+            headers += proxy.headers
+            target = b"http://%b%b" % (to.netloc, target)
         await request.on_send()
         try:
-            response = await http.handle_async_request(self._as_httpcore(request, url, host))
-            await self._read(response, reader)
+            await self._send(stream, h11.Request(method=request.method, target=target, headers=headers), body)
+            await self._read(stream, reader)
         except _BROKEN as error:
-            is_closed = not isinstance(error, httpcore.ProtocolError)
-            why = "it was closed" if is_closed else "what came is no HTTP, or was cut off"
+            why = "what came is no HTTP, or was cut off" if isinstance(error, h11.ProtocolError) else "it was closed"
             said = f"The connection broke before the answer was complete ({why}); ask again."
             raise ConnectionFailed(said, maybe_paid=True) from error
-        await response.aclose()
-        return http.is_idle() and self._h11_is_empty()
+        except trio.Cancelled:
+            self.close()
+            # Other tasks run now, so that of many cancelled calls all sockets close before anything else is done.
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            raise
+        http = self._http
+        if self._received or (http.our_state, http.their_state, http.trailing_data) != _AT_END:
+            return False
+        http.start_next_cycle()
+        return True
 
     async def is_quiet(self) -> bool:
         """Tell whether it is open, and nothing has come behind the last reply, not even the end."""
-        if self._stream is None or self._socket is None or self._received or self._socket.socket.is_readable():
+        if self._stream is None or self._socket is None or self._socket.socket.is_readable():
             return False
         if self._stream is self._socket:
             return True
@@ -112,49 +141,51 @@ class HttpConnection(httpcore.AsyncNetworkStream):
 
     # To the server
 
-    async def _open(self, url: httpcore.URL) -> httpcore.AsyncHTTP11Connection:
+    async def _open(self, to: Address) -> trio.abc.Stream:
         """Connect to the server, or to its proxy, and through that if TLS is wanted."""
         proxy = self._route.proxy
-        hops = [url] if proxy is None else [proxy.url] if url.scheme == b"http" else [proxy.url, url]
+        hops = [to] if proxy is None else [proxy.address] if to.scheme == b"http" else [proxy.address, to]
         what = host = ""
+        stream: trio.abc.Stream | None = None
         try:
             for hop in hops:
-                host, port = hop.host.decode("ascii"), hop.origin.port
-                if proxy is None or hop is proxy.url:
-                    what = f"The {'API' if proxy is None else 'proxy'} cannot be reached at {host}:{port}"
+                host = hop.host.decode("ascii")
+                if stream is None:
+                    what = f"The {'API' if proxy is None else 'proxy'} cannot be reached at {host}:{hop.port}"
                     with interrupts_alone(()), trio.fail_after(CONNECT_TIMEOUT):  # Trio connects from a nursery
-                        self._stream = self._socket = await trio.open_tcp_stream(host, port)
+                        stream = self._stream = self._socket = await trio.open_tcp_stream(host, hop.port)
                     # A router may drop an idle connection: so that is noticed before the next request is sent.
                     self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 else:
-                    await self._open_tunnel(proxy, hop.origin)
+                    await self._open_tunnel(stream, hop)
                 if hop.scheme == b"https":
                     what = f"No TLS connection to {host}"
-                    await self._put_tls(host)
+                    stream = await self._put_tls(stream, host)
         except UnicodeError as error:
             raise ConnectionFailed(_UNUSABLE) from error
         except (trio.TooSlowError, trio.BrokenResourceError, OSError, RuntimeError) as error:
             raise _not_connected(what, error, host, self._route) from error  # RuntimeError: no thread for the look-up
-        return httpcore.AsyncHTTP11Connection(hops[-1].origin, self)
+        return cast("trio.abc.Stream", stream)
 
-    async def _put_tls(self, host: str) -> None:
+    async def _put_tls(self, over: trio.abc.Stream, host: str) -> trio.abc.Stream:
         """Put TLS over the connection, and over the TLS of a proxy."""
-        if self._stream is None or self._route.tls is None or self._received:
+        if self._route.tls is None or self._received:
             raise trio.BrokenResourceError("bytes before the TLS handshake")
-        tls = trio.SSLStream(self._stream, self._route.tls, server_hostname=host, https_compatible=True)
+        tls = trio.SSLStream(over, self._route.tls, server_hostname=host, https_compatible=True)
         self._stream = tls
         with trio.fail_after(CONNECT_TIMEOUT):
             await tls.do_handshake()
+        return tls
 
-    async def _open_tunnel(self, proxy: httpcore.Proxy, origin: httpcore.Origin) -> None:
-        target = (b"[%b]:%d" if b":" in origin.host else b"%b:%d") % (origin.host, origin.port)
-        headers = [(b"host", target), *proxy.headers]
-        request = httpcore.Request("CONNECT", proxy.url, headers=headers, extensions={"target": target})
+    async def _open_tunnel(self, stream: trio.abc.Stream, to: Address) -> None:
+        target = (b"[%b]:%d" if b":" in to.host else b"%b:%d") % (to.host, to.port)
+        headers = [(b"host", target), *(self._route.proxy.headers if self._route.proxy else ())]
         status, said = 503, "it closed the connection"
         with suppress(*_BROKEN):
-            response: Any = await httpcore.AsyncHTTP11Connection(proxy.url.origin, self).handle_async_request(request)
-            status = response.status
-            said = f"{status} {response.extensions['reason_phrase'].decode('ascii', 'ignore')}"
+            await self._send(stream, h11.Request(method="CONNECT", target=target, headers=headers))
+            head = await self._head(stream)
+            status, said = head.status_code, f"{head.status_code} {head.reason.decode('ascii', 'ignore')}"
+        self._http = _new_http()
         if 200 <= status < 300:
             return
         cure = self._route.cure("")
@@ -166,82 +197,46 @@ class HttpConnection(httpcore.AsyncNetworkStream):
 
     # A request and its reply
 
-    def _as_httpcore(self, request: Request, url: httpcore.URL, host: bytes) -> httpcore.Request:
-        headers = [(b"host", host), (b"accept-encoding", b"identity")]
-        headers += [(name.encode("ascii"), value.encode("ascii")) for name, value in request.headers.items()]
-        if request.method == "POST":
-            headers.append((b"content-length", b"%d" % len(request.body)))
-        extensions = {}
-        if (proxy := self._route.proxy) is not None and url.scheme == b"http":
-            headers += proxy.headers
-            url, extensions = proxy.url, {"target": bytes(url)}
-        made = httpcore.Request(request.method, url, content=request.body, extensions=extensions)
-        made.headers = headers  # given to it, each would be looked at
-        return made
+    async def _send(self, stream: trio.abc.Stream, request: h11.Request, body: bytes = b"") -> None:
+        events = [request, h11.Data(data=body), h11.EndOfMessage()] if body else [request, h11.EndOfMessage()]
+        data = b"".join(filter(None, map(self._http.send, events)))
+        # Where a server answers and closes before it has the whole request, its answer is there to be read.
+        with suppress(*_CLOSED):
+            await stream.send_all(data)
 
-    async def _read(self, response: httpcore.Response, reader: Reader) -> None:
+    async def _head(self, stream: trio.abc.Stream) -> h11.Response:
+        self._hand_on = self._head_of
+        while not isinstance(head := await self._event(stream), h11.Response):
+            await trio.lowlevel.checkpoint()  # many replies of the status 1xx may have come at once
+        return head
+
+    async def _read(self, stream: trio.abc.Stream, reader: Reader) -> None:
         """Give the reply to `reader`, up to its end or to where the reader has enough and no more comes shortly."""
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
-        reader.begin(response.status, headers)
-        self._hand_on = self._joined if "transfer-encoding" in headers and self._h11_is_empty() else bytes
-        chunks = aiter(cast("AsyncIterator[bytes]", response.stream))
-        try:
-            async for chunk in chunks:
-                if reader.feed(chunk):
-                    break
-            else:
-                return
-            with trio.move_on_after(LAST_BYTES), suppress(*_BROKEN):
-                async for chunk in chunks:
-                    reader.feed(chunk)
-        except BaseException:
-            # httpcore's generators must end before they are dropped. Without a socket they do so without a wait.
-            self.close()
-            with suppress(*_BROKEN):
-                async for _ in chunks:
-                    pass
-            raise
+        head = await self._head(stream)
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
+        reader.begin(head.status_code, headers)
+        self._hand_on = self._joined if "transfer-encoding" in headers else bytes
+        self._chunk_left = 0
+        while isinstance(event := await self._event(stream), h11.Data):
+            if reader.feed(bytes(event.data)):
+                break
+        else:
+            return
+        with trio.move_on_after(LAST_BYTES), suppress(*_BROKEN):
+            while isinstance(event := await self._event(stream), h11.Data):
+                reader.feed(bytes(event.data))
 
-    def _h11_is_empty(self) -> bool:
-        """Tell whether h11, which httpcore hides, holds no byte that it has not read; False where it cannot be asked.
-
-        This is the only place that looks there.
-        """
-        return getattr(getattr(self._http, "_h11_state", None), "trailing_data", None) == (b"", False)
-
-    # What httpcore calls
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109, ARG002
-        """Take bytes to send, which go out together when the reply is to be read."""
-        self._unsent.append(buffer)
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109, ARG002
-        """Return what came, of a head no more than up to its end; b"" at the end. `max_bytes` are no less."""
-        data, self._received = self._received, b""
-        if self._stream is None:
-            raise httpcore.ReadError("the connection is closed")
-        if self._unsent:
-            request = b"".join(self._unsent)
-            self._unsent.clear()
-            self._hand_on = self._head_of
-            # Where a server answers and closes before it has the whole request, its answer is there to be read.
-            with suppress(*_CLOSED):
-                await self._stream.send_all(request)
-        if not data:
-            try:
-                data = bytes(await self._stream.receive_some(READ_BYTES))
-            except _CLOSED as error:
-                raise httpcore.ReadError(str(error)) from error
-            if len(data) > BULK_BYTES:
-                async with self._turns:  # which is got in a step of its own
-                    pass
-        return self._hand_on(data)
-
-    async def aclose(self) -> None:
-        """Close the connection at once."""
-        self.close()
-        # Other tasks run now, so that of many cancelled calls all sockets close before anything else is done.
-        await trio.lowlevel.cancel_shielded_checkpoint()
+    async def _event(self, stream: trio.abc.Stream) -> object:
+        """Return what h11 makes next of what comes."""
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            data, self._received = self._received, b""
+            if not data:
+                data = bytes(await stream.receive_some(READ_BYTES))
+                if len(data) > BULK_BYTES:
+                    async with self._turns:  # which is got in a step of its own
+                        pass
+            self._http.receive_data(self._hand_on(data))
+        return event
 
     def _head_of(self, data: bytes) -> bytes:
         head, end, self._received = data.partition(b"\r\n\r\n")
@@ -281,13 +276,20 @@ _CERTIFICATE_CURES: Final = {
 }
 
 
+class Proxy(NamedTuple):
+    """A proxy, and what a request to it has beside its own headers."""
+
+    address: Address
+    headers: Sequence[tuple[bytes, bytes]] = ()
+
+
 class Route(NamedTuple):
     """The way to the API: through which proxy, with which certificates, and what names these, for messages."""
 
     proxy_from: str | None = None
     certificates: str | None = None
     tls: ssl.SSLContext | None = None  # None where none is wanted
-    proxy: httpcore.Proxy | None = None
+    proxy: Proxy | None = None
 
     def cure(self, host: str) -> str:
         """Return what to do where no connection to `host` comes about."""
@@ -303,7 +305,10 @@ def route_through(proxy: str, named_by: str) -> Route:
     if _PROXY_URL.fullmatch(proxy):
         with suppress(httpx.InvalidURL, ConnectionFailed):
             through = httpx.Proxy(proxy)
-            return Route(named_by, proxy=httpcore.Proxy(_address(str(through.url))[0], auth=through.raw_auth))
+            headers = []
+            if through.raw_auth is not None:
+                headers = [(b"proxy-authorization", b"Basic " + base64.b64encode(b"%b:%b" % through.raw_auth))]
+            return Route(named_by, proxy=Proxy(address_of(str(through.url)), headers))
     raise ConnectionFailed(
         f"The proxy cannot be used: {named_by} is no URL of an http or https proxy without quotation marks; write it "
         "as http://HOST:PORT or http://USER:PASSWORD@HOST:PORT, with %2F, %3F and %23 for /, ? and #, or unset it."
