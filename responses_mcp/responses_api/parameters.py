@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import chain
 from typing import Final, NamedTuple
 
 from responses_mcp.errors import UpstreamError
@@ -46,8 +45,8 @@ def model_traits(model: str) -> ModelTraits:
 
 def nearest_effort(effort: str, listed: list[str]) -> str:
     """Return the listed effort nearest to `effort`; of two equally near, the one that thinks more."""
-    wanted = _EFFORTS.index(effort) if effort in _EFFORTS else len(_EFFORTS)
-    return min(listed, key=lambda each: (abs(_EFFORTS.index(each) - wanted), -_EFFORTS.index(each)))
+    order = (*_EFFORTS, effort)
+    return min(listed, key=lambda each: (abs(order.index(each) - order.index(effort)), -order.index(each)))
 
 
 _OF_SEARCH: Final = frozenset({"search_context_size", "external_web_access", "user_location"})  # in the search tool
@@ -76,9 +75,10 @@ _PATH = r"[#$./]{0,2}[a-z_]\w{0,40}(?:[./\[]\w{1,40}\]?){0,9}(?![\w-])"
 _NAME = re.compile(rf"[{_Q}]\s?({_PATH})\s?\\{{0,8}}[{_Q}]|(?<![\w./#-])({_PATH})")  # in quotes, or not
 _LISTED = rf"[{_Q}\\]{{0,9}}{_PATH}[{_Q}\\]{{0,9}}"
 _ANNOUNCED = re.compile(  # by a noun, directly or with a colon or bracket; behind the names stands a verb or no word
-    rf"\b(?:param|arg|field|propert|key|option|attribute|name|inputs)[a-z]{{0,6}}\b(?:\(s\))?(?:[^.:;(]{{0,60}}[:(])?\s?"
+    rf"\b(?:param|arg|field|propert|key|option|attribute|name|inputs|path)[a-z]{{0,6}}\b(?:\(s\))?(?:[^.:;(]{{0,60}}[:(])?\s?"
     rf"({_LISTED}(?:(?:,\s?(?:and )?| and ){_LISTED}){{0,9}})"
-    r"(?= ?$| ?[^\w ]| (?:is|was|are|were|not|can|cannot|must|may|should|does|has|in|for|on)\b)"
+    rf"(?= ?$| ?[^\w {_Q}]| (?:is|was|are|were|not|can|cannot|must|may|should|does|has|and|in|for|on|at|by|with"
+    r"|invalid|un[a-z]{1,20})\b)"
 )
 
 
@@ -166,9 +166,10 @@ def _refused_members(error: UpstreamError) -> set[str]:
     if paths := [each for each in error.params if each != "body"]:
         members = set(map(_member, paths))
         return set() if "" in members else members
-    said, _ = _divided(_LOCATION.sub(lambda found: f"field {'.'.join(_PART.findall(found[1]))}", error.words))
-    announced = (_NAME.finditer(found[1]) for found in _ANNOUNCED.finditer(said))
-    if members := {_member(name[1] or name[2]) for name in chain.from_iterable(announced)} - {""}:
+    said, _ = _divided(error.words)
+    said = _LOCATION.sub(lambda found: f"field {'.'.join(_PART.findall(found[1]))}", said)
+    announced = (name for found in _ANNOUNCED.finditer(said) for name in _NAME.finditer(found[1]))
+    if members := {_member(name[1] or name[2]) for name in announced} - {""}:
         return members
     # A word of plain English counts in quotes alone.
     named = (name[1] or name[2] for name in _NAME.finditer(said) if name[1] or not name[2].isalpha())
