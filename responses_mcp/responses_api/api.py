@@ -110,9 +110,9 @@ class ResponsesApi:
         self._policy = RetryPolicy(max_retries=request.max_retries, wait=backoff)
         self._budget = ReplyBudget()
         self._decoding = trio.Lock()
-        self._key_from = key_from(openai)
         self._blanks = any(" " in value for value in openai.headers.values())
         self.redact = Redactor([openai.api_key, *openai.headers.values()])
+        self._key_from = key_from(openai)
         self.timeout_ms = request.timeout_ms
         self.max_retries = request.max_retries
         self.without_background = set[str]()
@@ -138,10 +138,9 @@ class ResponsesApi:
         # Streamed whether or not anybody watches: gateways close connections that are silent for a minute or four, and
         # what they cut may have been paid for.
         body = {**body, **_STREAMED}
-        take = None if watcher.bill is None else watcher.bill.take
 
         def answer(reader: ReplyReader) -> T:
-            response = reader.finish(take)
+            response = reader.finish()
             if log.isEnabledFor(logging.DEBUG):
                 named = (line_at(response, key, self.redact) for key in ("model", "id"))
                 log.debug("openai(client): ok status=%d model=%s id=%s", reader.head.status, *named)

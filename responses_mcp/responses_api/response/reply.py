@@ -56,6 +56,7 @@ class ReplyReader:
         self._most_bytes = most_bytes
         self._budget = budget
         self._on_head = on_head
+        self._bill = watcher.bill
         self._gzip: zlib._Decompress | None = None  # pyright: ignore[reportPrivateUsage]  # it has no other name
         self._is_success = False
         self._is_stream: bool | None = None  # until its first bytes tell
@@ -96,18 +97,23 @@ class ReplyReader:
             self._is_stream = begun.startswith(_FIELDS) or any(field.startswith(begun) for field in _FIELDS)
             self._body.clear()  # which were blanks
             data = begun
+        is_long = False
         if self._is_stream:
             for event in self._events.feed(data):
-                if len(event[1]) > self._most_bytes and not self._has_enough:
-                    raise self._too_long()
+                is_long = is_long or len(event[1]) > self._most_bytes
                 self._has_enough = self._stream.take(event)
             self.progress = self._stream.progress
         else:
             self._body += data
             self._has_enough = not self._is_success and len(self._body) > LONGEST_READ  # of an HTML page
         held = len(self._body) + self._events.held_bytes
-        if held > self._most_bytes and not self._has_enough:
-            raise self._too_long()
+        if not had_enough and (is_long or held > self._most_bytes):
+            raise UnusableReply(
+                f"The API's reply is longer than {self._most_bytes} bytes; check openai.base_url, "
+                "or raise request.max_reply_bytes.",
+                status=self.head.status,
+                code=TOO_LONG,
+            )
         grown = held + self._stream.kept_bytes - self.held_bytes
         self.held_bytes += grown
         self._budget.held_bytes += grown
@@ -120,14 +126,14 @@ class ReplyReader:
             )
         return self._has_enough
 
-    def finish(self, seen: Callable[[JsonObject], None] | None = None) -> JsonObject:
+    def finish(self) -> JsonObject:
         """Return the Response object, which ended well or is incomplete. Raises `UpstreamError` for anything else.
 
-        `seen` is shown the Response however it ended.
+        The bill of `watcher` takes the Response however it ended.
         """
         response = self.response()
-        if seen is not None:
-            seen(response)
+        if self._bill is not None:
+            self._bill.take(response)
         if (error := response_error(response, self.head.redact, self.progress)) is not None:
             raise error
         return response
@@ -141,10 +147,9 @@ class ReplyReader:
         if not (is_named if self._is_stream is None else self._is_stream):
             return self.json_object()
         response = self._stream.response(from_start=from_start)
-        if begins and self.progress == "refused":
-            refusal = refusal_in({"error": response.get("error")}, self.head, b"")
-            if refusal is not None:
-                raise refusal
+        error = {"error": response.get("error")}
+        if begins and self.progress == "refused" and (refusal := refusal_in(error, self.head, b"")) is not None:
+            raise refusal
         return response
 
     def json_object(self) -> JsonObject:
@@ -162,11 +167,3 @@ class ReplyReader:
             raise http_error(self.head, beginning)
         self.progress = "accepted"
         return cast(JsonObject, value)
-
-    def _too_long(self) -> UnusableReply:
-        return UnusableReply(
-            f"The API's reply is longer than {self._most_bytes} bytes; check openai.base_url, "
-            "or raise request.max_reply_bytes.",
-            status=self.head.status,
-            code=TOO_LONG,
-        )

@@ -1,8 +1,8 @@
 """From the bytes of an event stream to a Response object, and the phases that it passes through.
 
 The result is the Response that the terminal event carries. Only that event is decoded, and those that tell of a phase;
-deltas, of which there are hundreds, are known by their first bytes. What the terminal event leaves out, as that of some
-servers does, is taken from the events before. Unknown events are skipped: new kinds appear all the time.
+deltas, of which there are hundreds, are known by their first bytes. What the terminal event of some servers leaves out
+is taken from the events before. Unknown events are skipped.
 
 Events are server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html): lines end in LF, CR or
 CRLF; several `data` lines of one event are joined by LF; a blank line ends the event.
@@ -36,13 +36,13 @@ _ADDED: Final = "response.output_item.added"
 _ITEM: Final = "response.output_item.done"
 _TEXT: Final = "response.output_text.done"
 _ANNOTATION: Final = "response.output_text.annotation.added"
+_SEARCHING: Final = "response.web_search_call.searching"
 _ALL: Final = repeat(None)  # members of a list
-_PHASES: Final = {_DELTA: "writing", "response.web_search_call.searching": "searching"}
+_PHASES: Final = {(_DELTA, ""): "writing", (_SEARCHING, ""): "searching", (_ADDED, "reasoning"): "thinking"}
 # What can stand in an address, and is no step within one. Those of proxies are long.
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:~=+@|-]{0,1023}")
 
-Event: TypeAlias = tuple[str, bytes]
-"""Kind and data of one event: the type that its data names, else its name; "error" for all that tell of one."""
+Event: TypeAlias = tuple[str, bytes]  # its kind, the type or name that it has, or "error"; and its data
 
 
 class EventStream:
@@ -163,21 +163,19 @@ class ResponseStream:
         Raises `ConnectionFailed` when the stream ended before it was complete.
         """
         if self._end is None and self._error is None:
-            said = "The API's stream ended before the answer was complete; ask again."
-            raise ConnectionFailed(said, maybe_paid=True)
+            raise ConnectionFailed("The API's stream ended before the answer was complete; ask again.", maybe_paid=True)
         kind, data = self._end or ("response.failed", b"")
         event = _object(data)
         response = as_object(event.get("response"))
         errors = filter(None, (response.get("error"), event.get("error"), self._error and _object(self._error)))
-        reason = next((each for error in errors if read_failure(each := {"error": error}, str)), None)
+        reason = next((each for error in errors if read_failure(each := {"error": error}, str)), JsonObject())
         output = list(objects(response.get("output"), _ALL))
         if from_start:
             output = self._completed(output)
         elif not any(item.get("type") == "message" for item in output):
             output = []
-        status = text_at(response, "status") or kind.removeprefix("response.")
-        found: JsonObject = {**response, "status": status, "output": output}
-        return found if reason is None else {**found, **reason, "status": "failed"}
+        status = "failed" if reason else text_at(response, "status") or kind.removeprefix("response.")
+        return {**response, **reason, "status": status, "output": output}
 
     def _tell(self, kind: str, data: bytes, goes_on: bool) -> None:
         """Tell the watcher of an event, which may be one of a text that `goes_on`."""
@@ -185,8 +183,8 @@ class ResponseStream:
         if watcher.on_place is not None:
             event = _object(data)
             number, response = event.get("sequence_number"), as_object(event.get("response"))
-            known = number if type(number) is int and number >= 0 else None
-            watcher.on_place(Place(known, usable_id(response.get("id"), self._redact), not keeps_nothing(response)))
+            number = number if isinstance(number, int) else None
+            watcher.on_place(Place(number, usable_id(response.get("id"), self._redact), not keeps_nothing(response)))
         if watcher.on_phase is not None and not goes_on and (phase := _phase(kind, data, self._redact)):
             watcher.on_phase(phase)
         if watcher.on_text is None or kind not in (_DELTA, _ADDED):
@@ -243,26 +241,19 @@ def _annotations(items: list[JsonObject]) -> list[JsonObject]:
     return [annotation for part in _parts(items) for annotation in objects(part.get("annotations"), _ALL)]
 
 
-# What is told on the way
-
-
 def _phase(kind: str, data: bytes, redact: Redact) -> str:
     """Return the phase that an event tells of, "" where it tells of none."""
     item = as_object(_object(data).get("item")) if kind in (_ADDED, _ITEM) else {}
-    if kind == _ADDED and item.get("type") == "reasoning":
-        return "thinking"
     if kind == _ITEM and item.get("type") == "web_search_call":
         return _searched(as_object(item.get("action")), redact)
-    return _PHASES.get(kind, "")
+    return _PHASES.get((kind, text_at(item, "type")), "")
 
 
 def _searched(action: JsonObject, redact: Redact) -> str:
-    """Return the phase that a finished search stands for: the query it asked or the page it read.
-
-    The URL is redacted here: its host alone, in small letters, would no longer show a secret.
-    """
+    """Return the phase that a finished search stands for: the query it asked or the page it read."""
     if action.get("type") in ("open_page", "find_in_page"):
-        key = page_key(redact(sanitized(text_at(action, "url"))))  # which begins with the host
+        # It begins with the host, which in small letters would no longer show a secret.
+        key = page_key(redact(sanitized(text_at(action, "url"))))
         return f"reading {re.split('[:/?]', key)[0] if key else 'a page'}"
     queries = action.get("queries")
     query = cast(list[object], queries)[0] if isinstance(queries, list) and queries else action.get("query")
@@ -278,8 +269,8 @@ def as_response(found: JsonObject, redact: Redact) -> JsonObject:
     """Return a Response without an `id` or a `status` that cannot be one; without an id, only the API's own are."""
     has_id = usable_id(found.get("id"), redact) is not None
     has_status = found.get("status") in _STATES or (has_id and isinstance(found.get("status"), str))
-    wrong = ("id",) * (not has_id) + ("status",) * (not has_status)
-    return {name: value for name, value in found.items() if name not in wrong}
+    known = {"id": has_id, "status": has_status}
+    return {name: value for name, value in found.items() if known.get(name, True)}
 
 
 def keeps_nothing(response: JsonObject) -> bool:
