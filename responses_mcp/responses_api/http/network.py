@@ -31,7 +31,7 @@ from responses_mcp.under_trio import interrupts_alone
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds for a TCP connection with its look-up, and again for each TLS handshake
 READ_BYTES: Final = 64 * 1024  # at once
-BULK_BYTES: Final = 8 * 1024  # in one read, above which it waits for its turn: what is done with it takes a while
+BULK_BYTES: Final = 16 * 1024  # in one read, above which it waits for its turn: what is done with it takes a while
 LAST_BYTES: Final = 0.25  # seconds for a reply to end when its reader has enough, so that its connection can be kept
 
 _CHUNK = re.compile(rb"([1-9A-Fa-f][0-9A-Fa-f]{0,7})\r\n")
