@@ -207,27 +207,30 @@ def _dates(
 def _read(lines: list[str], known: Collection[str], today: date) -> tuple[list[str], dict[str, str]]:
     """Return the sources that lines mention, "" for one that is not `known`, and the first date beside each.
 
-    A date stands behind its source, in its line or in one that is deeper, or in front of it, in its line.
+    Within an item, which a line is with the deeper ones below it, dates stand behind their sources; or in front of them
+    where it begins with a date and ends with a source.
     """
     names = (rf"(?<![\w-]){re.escape(name)}(?![A-Za-z0-9_-])" for name in known if "?" not in name)
     mention = re.compile("|".join([_ADDRESS, DATE, *names]), re.IGNORECASE)
-    pages: list[str] = []
-    dates: dict[str, str] = {}
-    page, depth = "", inf
+    items: list[list[str | date]] = []
+    depth = inf
     for line in filter(None, lines):
         indent = len(line) - len(line.lstrip(" \t\u3000>"))
         if indent <= depth:
-            page, depth = "", indent
-        marks = list(_marks(line, mention, known, today))
-        if marks and isinstance(marks[0], date) and isinstance(marks[-1], str):
-            marks.reverse()
-        for mark in marks:
+            depth = indent
+            items.append([])
+        items[-1] += _marks(line, mention, known, today)
+    dates: dict[str, str] = {}
+    for item in items:
+        if item and isinstance(item[0], date) and isinstance(item[-1], str):
+            item.reverse()
+        page = ""
+        for mark in item:
             if isinstance(mark, str):
                 page = mark
-                pages.append(page)
             else:
                 dates.setdefault(page, mark.isoformat())
-    return pages, dates
+    return [mark for item in items for mark in item if isinstance(mark, str)], dates
 
 
 def _marks(line: str, mention: re.Pattern[str], known: Collection[str], today: date) -> Iterator[str | date]:
