@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from itertools import islice, repeat
+from operator import itemgetter
 from typing import Final, NamedTuple, cast
 
 from responses_mcp.errors import (
@@ -43,25 +44,19 @@ _MOST_MEMBERS = 1_000  # of an object, and items of an output
 _NAME = re.compile(r"[\w.:-]+", re.ASCII)
 _STATUS = re.compile(r"([3-5][0-9][0-9])(?:\.0)?")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
-_NOTHING: Final = frozenset({"", "0", "200", "none", "null", "error", "failed", "fail"})
 _STATES: Final = ("completed", "failed", "incomplete", "cancelled", "queued", "in_progress")
-_UNFINISHED: Final = frozenset({"in_progress", "searching", "queued", "interpreting", "generating", "failed"})
+_NOTHING: Final = frozenset({"", "0", "200", "none", "null", "error", "fail", *_STATES})
 
-# Where servers put the parts of an error: lower-case names without underscores. What stands beside it counts last.
+# Where servers put the parts of an error, named as `_members` does. What stands beside it counts last.
 _WITHIN: Final = ("error", "errors", "detail", "fault", "issues", "response")
 _BESIDE: Final = ("details", "violations", "fieldviolations", "metadata", "innererror", "extensions", "headers")
-_TEXTS: Final = (
-    *("message", "msg", "errordescription", "errormessage", "errormsg", "faultstring", "detail", "title", "reason"),
-    "error",
-)
-_CODES: Final = ("statuscode", "httpstatus", "code", "errorcode", "status", "quotaid", "quotalimit", "reason", "error")
+_TEXTS: Final = ("message", "msg", "description", "faultstring", "detail", "title", "reason", "error")
+_CODES: Final = ("statuscode", "httpstatus", "code", "status", "quotaid", "quotalimit", "reason", "error")
 _PARAMS: Final = ("param", "parameter", "field", "property", "pointer", "instancepath")
 _PATHS: Final = ("keys", "path", "loc")
-_WAITS: Final = (
-    *("retryafterms", "retryafter", "retryafterseconds", "retrydelay", "resetsinseconds", "resetsat", "resetat"),
-    "xratelimitreset",
-)
-_KNOWN: Final = frozenset((*_WITHIN, *_BESIDE, *_TEXTS, *_CODES, *_PARAMS, *_PATHS, "type", "raw"))
+_KNOWN: Final = frozenset((*_WITHIN, *_BESIDE, *_TEXTS, *_CODES, *_PARAMS, *_PATHS, "raw"))
+_WAIT = re.compile(r"retryafter(ms|seconds)?|retrydelay|resets?(at|inseconds)|xratelimitreset")
+_LEFT_OUT = re.compile(r"^[Ee]rror_?(?=\w{3})|[\W_]")
 
 
 class Failure(NamedTuple):
@@ -213,28 +208,24 @@ def kind_of(failure: Failure) -> str:
 # Reading
 
 
-class _Part(NamedTuple):
-    """An object of an error, `depth` within others; `place` is 0, 1 for a provider behind a gateway, 2 for details."""
-
-    place: int
-    depth: int
-    members: JsonObject
-
-
 def read_failure(value: object, redact: Redact) -> Failure | None:
     """Return what a JSON value says of a failure: an object in any of the forms that servers use, or a text.
 
     Of objects within each other the innermost that has a part of it counts, of a list the first, but all its messages
     and parameters. None where nothing is said.
     """
-    parts = sorted(_parts_of(value), key=lambda part: (part.place, -part.depth))
-    message, raw = (_message_of([part for part in parts if part.place == place], redact) for place in (0, 1))
-    given = [part.members for part in parts]
+    parts = sorted(_parts_of(value), key=itemgetter(0, 1))
+    message, raw = (_message_of([part for part in parts if part[0] == place], redact) for place in (0, 1))
+    given = [members for _, _, members in parts]
     types = _words((each.get("type") for each in given), redact)
     codes = [*filter(_NAME.fullmatch, _words((each.get(name) for each in given for name in _CODES), redact))]
     params = _words((param for each in given for param in _params_of(each)), redact)
-    waits = ((name, each[name]) for each in given for name in _WAITS if isinstance(each.get(name), str | int | float))
-    seconds = (seconds_until(str(told)[:_LONGEST_WORD] + ("ms" if name.endswith("ms") else "")) for name, told in waits)
+    waits = [
+        seconds_until(str(told)[:_LONGEST_WORD] + ("ms" if name.endswith("ms") else ""))
+        for each in given
+        for name, told in each.items()
+        if _WAIT.fullmatch(name) and isinstance(told, str | int | float)
+    ]
     failure = Failure(
         next((int(found[1]) for code in codes if (found := _STATUS.fullmatch(code))), None),
         next(iter(types), "")[:_LONGEST_WORD] or None,
@@ -242,34 +233,38 @@ def read_failure(value: object, redact: Redact) -> Failure | None:
         tuple(dict.fromkeys(params)),
         tuple(_HUMP.sub(" ", each).lower() for each in (*codes, *types, *map("param {}".format, params))),
         message if raw in message else f"{message} The provider says: {raw}".lstrip(),
-        next(filter(None, seconds), None) or asked_wait({}, f"{message} {raw}"),
+        next(filter(None, waits), None) or asked_wait({}, f"{message} {raw}"),
     )
     return failure if failure != Failure() else None
 
 
-def _parts_of(value: object) -> Iterator[_Part]:
+def _parts_of(value: object) -> Iterator[tuple[int, int, JsonObject]]:
     """Yield the objects of an error, also those that stand as JSON in a text; a text is an object with a message.
 
-    An object of unknown names, such as `{"include": ["is unknown"]}`, is read as one object for each of them.
+    The first number is 1 for what a provider behind a gateway said, 2 for details beside, else 0; the second is 0 for
+    the outermost objects, -1 for those within them. A list under an unknown name, as in `{"include": ["is unknown"]}`,
+    is read as objects with a path.
     """
     values = deque([(0, 0, value)])
     for _ in range(_MOST_READ):
-        place, depth, value = values.popleft() if values else (0, 0, None)
+        if not values:
+            return
+        place, level, value = values.popleft()
         value = _structure(value) or value
-        values.extend((place, depth, each) for each in _listed(value))
+        values.extend((place, level, each) for each in _listed(value))
         if isinstance(value, dict):
             value = cast("JsonObject", value)
-            yield _Part(place, depth, members := _members(value))
+            yield place, level, (members := _members(value))
             inner = filter(None, (_structure(members.get(name)) for name in _WITHIN + _TEXTS))
-            values.extend((place, depth + 1, each) for each in islice(inner, 1))
-            values.extend((2, depth + 1, members[name]) for name in _BESIDE if name in members)
+            values.extend((place, level - 1, each) for each in islice(inner, 1))
+            values.extend((2, level - 1, members[name]) for name in _BESIDE if name in members)
             if "raw" in members:
-                values.append((1, depth + 1, members["raw"]))
+                values.append((1, level - 1, members["raw"]))
             if place < 2 and members.keys().isdisjoint(_KNOWN):
                 told = ({"path": [name], "message": text} for name, texts in value.items() for text in _listed(texts))
-                values.extend((place, depth, each) for each in islice(told, _MOST_LISTED))
+                values.extend((place, level, each) for each in islice(told, _MOST_LISTED))
         elif value and isinstance(value, str):
-            yield _Part(place, depth, {"message": value})
+            yield place, level, {"message": value}
 
 
 def _listed(value: object) -> list[object]:
@@ -278,7 +273,8 @@ def _listed(value: object) -> list[object]:
 
 
 def _members(value: JsonObject) -> JsonObject:
-    return {re.sub(r"[\W_]", "", name).lower(): each for name, each in islice(value.items(), _MOST_MEMBERS)}
+    """Return the members of an object by lower-case names without signs, nor "error" before another word."""
+    return {_LEFT_OUT.sub("", name).lower(): each for name, each in islice(value.items(), _MOST_MEMBERS)}
 
 
 def _structure(value: object) -> object:
@@ -289,10 +285,10 @@ def _structure(value: object) -> object:
     return cast("object", value) if value and isinstance(value, dict | list) else None
 
 
-def _message_of(parts: list[_Part], redact: Redact) -> str:
+def _message_of(parts: list[tuple[int, int, JsonObject]], redact: Redact) -> str:
     """Return the texts of the innermost objects that have any, each behind the path that a validator names."""
-    texts = [(part.depth, text) for part in parts if (text := _text_of(part.members))]
-    deepest = dict.fromkeys(text for depth, text in texts if depth == texts[0][0])
+    texts = [(level, text) for _, level, members in parts if (text := _text_of(members))]
+    deepest = dict.fromkeys(text for level, text in texts if level == texts[0][0])
     shown = (" ".join(_beginning(text, redact).split()) for text in islice(deepest, _MOST_LISTED))
     return " ".join(text if text[-1] in ".!?。" else text + "." for text in shown if text)
 
@@ -306,7 +302,7 @@ def _text_of(given: JsonObject) -> str:
 def _params_of(given: JsonObject) -> list[str]:
     """Return the parts of the request that an object is about, a path joined by dots."""
     for name in _PATHS:  # in a text, it is a URL's
-        if steps := [str(step)[:_LONGEST_TEXT] for step in _listed(given.get(name))]:
+        if steps := [str(step)[:_LONGEST_TEXT] for step in _listed(given.get(name)) if isinstance(step, str | int)]:
             return steps if name == "keys" else [".".join(steps)]
     return [param for name in _PARAMS if (param := given.get(name)) and isinstance(param, str)][:1]
 
@@ -351,12 +347,8 @@ def refusal_in(value: object, head: Head, beginning: bytes) -> UpstreamError | N
     is_response = given.get("object") in ("response", "list") or isinstance(given.get("output"), list)
     if is_response or _has_used(given) or (given.get("status") in _STATES and "id" in given):
         return None
-    given = _members(given)
-    is_error = any(map(given.get, _WITHIN[:4])) or given.get("success") is False
-    is_coded = any(map(given.get, _CODES)) and any(isinstance(given.get(name), str) for name in _TEXTS)
-    if not is_error and not is_coded and "error" not in (given.get("object"), given.get("type")):
-        return None
-    failure = read_failure(given, head.redact)
+    said = {name: each for name, each in given.items() if each}
+    failure = None if _KNOWN.isdisjoint(_members(said)) else read_failure(said, head.redact)
     return None if failure is None else _refusal(failure, head, beginning)
 
 
@@ -390,7 +382,7 @@ def response_error(response: JsonObject, redact: Redact, progress: Progress = "a
             return None
     for item in objects(output, repeat(None, _MOST_MEMBERS)):
         is_message = item.get("type") == "message"
-        if item and (item.get("content") if is_message else item.get("status") not in _UNFINISHED):
+        if item and (item.get("content") if is_message else item.get("status") in (None, "completed")):
             progress = "begun"
     error = _error(failure, progress)
     if _has_used(response):

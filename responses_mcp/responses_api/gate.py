@@ -57,8 +57,7 @@ class Gate:
                             retry_after=seconds,
                         )
                     if tell is not None:
-                        more = f", {seconds:.0f} s or more" if seconds >= 1 else ""
-                        tell(f"waiting for the API's rate limit{more}")
+                        tell(f"waiting for the API's rate limit, {max(0.0, seconds):.0f} s or more")
                         tell = None
                     with trio.move_on_after(seconds if self._line[0][0] == ticket else math.inf):
                         await lot.park()
