@@ -406,17 +406,10 @@ def _error(failure: Failure, progress: Progress, key_from: str = "OPENAI_API_KEY
     said = failure.words or ("no reason given." if name == "unknown" else "")
     if len(said) > (room := max(0, _LONGEST_TEXT - len(before) - len(cure))):
         said = said[: max(0, room - 1)] + "…"
-    error = kind.error(
-        f"{before}: {said} {cure}" if said else f"{before}. {cure}",
-        status=failure.status,
-        type=failure.type,
-        code=failure.code,
-        param=next(iter(failure.params), None),
-        retryable=kind.again is not None,
-        retry_after=wait,
-    )
-    error.kind, error.params, error.words, error.said = name, failure.params, failure.words, said or None
-    error.unquoted = f"{before}. {cure}"
+    error = kind.error(f"{before}: {said} {cure}" if said else f"{before}. {cure}", retryable=kind.again is not None)
+    error.kind, error.said, error.unquoted = name, said or None, f"{before}. {cure}"
+    error.status, error.type, error.code, error.retry_after = failure.status, failure.type, failure.code, wait
+    error.param, error.params, error.words = next(iter(failure.params), None), failure.params, failure.words
     if progress != "refused" or name != "reply":  # a success that cannot be used may have been paid for
         error.advance(progress if progress != "refused" else kind.again or "refused")
     return error

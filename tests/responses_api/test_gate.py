@@ -195,7 +195,7 @@ async def test_tokens_close_the_gate_as_requests_do_and_each_model_has_its_own(a
 
 
 @pytest.mark.parametrize("headers", [
-    {}, limits("none", "soon"), limits("", ""), limits("-1", "1s"), limits(10**40, "1s"), limits(0, "1h"),
+    {}, limits("none", "soon"), limits("", ""), limits("-1", "1s"), limits(10**40, "1s"), limits(0, "1h"), limits(5, "10s"),
     {"x-ratelimit-remaining-requests": "0"}, limits(60, "999999999d", "x"),
 ])  # fmt: skip
 async def test_headers_that_name_no_time_to_wait_hold_nobody_up(
