@@ -103,16 +103,12 @@ def _context(file: str | None, folder: str | None, _stamp: object) -> ssl.SSLCon
 
 
 class ConnectionPool:
-    """Connections to one server, at most `limit` at once; more requests wait in order and can be cancelled there.
-
-    httpx's own pool looks at every connection it has at each request and each release, so its cost grows with the
-    square of the calls at once. Here free connections are kept on a stack.
-    """
+    """Connections to one server, at most `limit` at once; more requests wait in order and can be cancelled there."""
 
     def __init__(self, new_connection: Callable[[], HttpConnection], *, limit: int) -> None:
         self._new_connection = new_connection
         self._slots = trio.CapacityLimiter(limit)
-        self._idle: deque[tuple[HttpConnection, float]] = deque()  # with the time since when, the longest idle first
+        self._idle: deque[tuple[HttpConnection, float]] = deque()  # a stack, with the time since when
         self._closed = False
 
     async def send(self, request: Request, reader: Reader) -> None:
