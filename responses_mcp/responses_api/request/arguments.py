@@ -86,12 +86,13 @@ def read_search_query(arguments: Mapping[str, object]) -> SearchQuery:
     )
 
 
-def read_query(value: object, most: int | None = None) -> str:
+def read_query(value: object, most: float = math.inf) -> str:
     """Return the text of a question, which may have come as a number; `most` characters, without its outer blanks."""
-    is_text = isinstance(value, str) or math.isfinite(_as_number(value))
-    if _is_absent(value) or not is_text or (most is not None and len(str(value).strip()) > most):
-        raise _refused("query", value, "the question, as a text" + (f" of 1 to {most} characters" if most else ""))
-    return str(value)
+    text = value if isinstance(value, str) else str(value) if math.isfinite(_as_number(value)) else ""
+    if not 1 <= len(text.strip()) <= most:
+        bounds = "" if most == math.inf else f" of 1 to {most} characters"
+        raise _refused("query", value, f"the question, as a text{bounds}")
+    return text
 
 
 def read_number(name: str, value: object, *, least: int, most: int, bounded: bool = False) -> int | None:
@@ -99,7 +100,7 @@ def read_number(name: str, value: object, *, least: int, most: int, bounded: boo
 
     Where it is out of bounds, it is the nearest within, or refused if `bounded`.
     """
-    if _is_absent(value):
+    if value is None or _is_absent(value):
         return None
     number = _as_number(value)
     if not math.isfinite(number) or (bounded and not least <= round(number) <= most):
@@ -134,7 +135,9 @@ def read_word(name: str, value: object, pattern: re.Pattern[str] = _ANY, allowed
 
 def read_object(name: str, value: object) -> Mapping[str, object] | None:
     """Return an object, also one that came as JSON text; None if it is absent."""
-    found = None if _is_absent(value) else _decoded(value)
+    if _is_absent(value):
+        return None
+    found = _decoded(value) if isinstance(value, str) else value
     if found is None or isinstance(found, Mapping):
         return cast("Mapping[str, object] | None", found)
     raise _refused(name, value, "a JSON object")
@@ -148,8 +151,8 @@ def read_domains(
     A list without a name in it is empty. Where `only` these are allowed, None or a blank among them is refused: all
     would be allowed for want of one. JSON that is cut off is refused, too: no name begins like that.
     """
-    given = _decoded(value)
-    if _is_absent(given):
+    given = _decoded(value) if isinstance(value, str) else value
+    if given is None or _is_absent(given):
         return None
     names: list[list[str]] = []
     for each in cast("Sequence[object]", given) if isinstance(given, list | tuple) else [given]:
@@ -174,11 +177,12 @@ def _as_number(value: object) -> float:
     return math.nan
 
 
-def _decoded(value: object) -> object:
-    """Return what a JSON text says, and anything else as it is."""
-    with suppress(ValueError, RecursionError):
-        return json.loads(value) if isinstance(value, str) else value
-    return value
+def _decoded(text: str) -> object:
+    """Return what a JSON text says, and any other text as it is."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _refused(name: str, value: object, allowed: str) -> BadArgument:
