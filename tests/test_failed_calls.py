@@ -103,8 +103,9 @@ async def test_a_search_whose_stream_breaks_behind_its_first_words_is_not_repeat
     assert (requests, "may have been paid for" in told) == (1, True)
 
 
-async def test_a_failed_body_with_a_finished_call_is_not_repeated() -> None:
-    told, requests = await reason(Json({**failed()["response"], "output": [CALL]}))
+@pytest.mark.parametrize("status", ["completed", "incomplete"])
+async def test_a_failed_body_with_a_finished_call_is_not_repeated(status: str) -> None:
+    told, requests = await reason(Json({**failed()["response"], "output": [{**CALL, "status": status}]}))
     assert (requests, "may have been paid for" in told) == (1, True)
 
 

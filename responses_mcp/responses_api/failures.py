@@ -44,6 +44,7 @@ _MOST_MEMBERS = 1_000  # of an object, and items of an output
 _NAME = re.compile(r"[\w.:-]+", re.ASCII)
 _STATUS = re.compile(r"([3-5][0-9][0-9])(?:\.0)?")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
+_WORKED: Final = (None, "completed", "incomplete")  # what the state of an item is that may have been paid for
 _STATES: Final = ("completed", "failed", "incomplete", "cancelled", "queued", "in_progress")
 _NOTHING: Final = frozenset({"", "0", "200", "none", "null", "error", "fail", *_STATES})
 
@@ -382,7 +383,7 @@ def response_error(response: JsonObject, redact: Redact, progress: Progress = "a
             return None
     for item in objects(output, repeat(None, _MOST_MEMBERS)):
         is_message = item.get("type") == "message"
-        if item and (item.get("content") if is_message else item.get("status") in (None, "completed")):
+        if item and (item.get("content") if is_message else item.get("status") in _WORKED):
             progress = "begun"
     error = _error(failure, progress)
     if _has_used(response):
