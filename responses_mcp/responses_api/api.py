@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import random
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from http import HTTPStatus
@@ -362,7 +363,9 @@ class ResponsesApi:
             on_head=on_head,
         )
         try:
-            with trio.move_on_after(policy.try_seconds), closing(reader):
+            # A scope costs a hundredth of a call, and most tries have no time of their own.
+            patience = trio.move_on_after(policy.try_seconds) if policy.try_seconds < math.inf else nullcontext()
+            with patience, closing(reader):
                 connections = self._connections or await self._open()
                 await connections.send(request, reader)
                 if reader.held_bytes <= LARGE_BYTES:

@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 E = TypeVar("E", bound=Exception)
 
 CHUNK = 64 * 1024  # bytes read between two looks at how much output waits
+PIECE = 1024  # bytes of them, behind which the calls that began may do their first step
 CLOSE_GRACE = 1.0  # seconds for a toolset to close its connections
 LAST_WORDS = 1.0  # seconds in which a client must take what calls are answered that the end has cut off
 
@@ -203,13 +204,20 @@ class _Shell:
                 data = await self._receive_stream.receive_some(CHUNK)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 data = b""
-            before = self._session.unsent_bytes
-            self._conversation.receive(bytes(data))
-            added += self._session.unsent_bytes - before
-            self._carry_out(nursery)
+            # Of many calls that come together, the first are at the API before the last have begun. If all began at
+            # once, none would have sent its request before nearly all the work for the others was done.
+            for start in range(0, len(data) or 1, PIECE):
+                before = self._session.unsent_bytes
+                self._conversation.receive(bytes(data[start : start + PIECE]))
+                added += self._session.unsent_bytes - before
+                if self._carry_out(nursery) and start + PIECE < len(data):
+                    await trio.lowlevel.checkpoint()
 
-    def _carry_out(self, nursery: trio.Nursery) -> None:
-        """Do what the session asks, in one step: no checkpoint between reading a message and acting on it."""
+    def _carry_out(self, nursery: trio.Nursery) -> bool:
+        """Do what the session asks, in one step: no checkpoint between reading a message and acting on it.
+
+        Returns whether it asked for anything.
+        """
         events, self._conversation.events = self._conversation.events, []
         for event in events:
             if isinstance(event, CallStarted):
@@ -218,6 +226,7 @@ class _Shell:
             elif event.call in self._scopes:  # one that has finished and waits for the writer has no scope any more
                 self._scopes[event.call].cancel(reason=event.reason or "the client cancelled the call")
         self._wake_writer(self._wake)
+        return bool(events)
 
     async def _run_call(
         self, call: Call, scope: trio.CancelScope, wake: trio.MemorySendChannel[None], nursery: trio.Nursery

@@ -183,6 +183,6 @@ async def test_a_process_asks_no_more_while_its_client_does_not_read_and_loses_n
                 await stdin.send_all(cancel_line(id_))
             await stdin.send_all(line("end", "ping"))
             rest = await read_ids(stdout, CALLS // 2 + 2, 65536, bytes(begun))
-            assert rest[:2] == [1, "end"]
-            assert sorted(rest[2:], key=str) == sorted(range(3, CALLS + 2, 2), key=str)
+            assert rest[0] == 1
+            assert sorted(rest[1:], key=str) == sorted(["end", *range(3, CALLS + 2, 2)], key=str)
             assert len(api.requests) == 1 + CALLS // 2

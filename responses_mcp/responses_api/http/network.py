@@ -222,9 +222,13 @@ class HttpConnection:
                 break
         else:
             return
-        with trio.move_on_after(LAST_BYTES), suppress(*_BROKEN):
-            while isinstance(event := await self._event(stream), h11.Data):
+        with suppress(*_BROKEN):
+            while isinstance(event := self._http.next_event(), h11.Data):
                 reader.feed(bytes(event.data))
+            if event is h11.NEED_DATA:  # mostly, the end came with what was enough
+                with trio.move_on_after(LAST_BYTES):
+                    while isinstance(event := await self._event(stream), h11.Data):
+                        reader.feed(bytes(event.data))
 
     async def _event(self, stream: trio.abc.Stream) -> object:
         """Return what h11 makes next of what comes."""
