@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 E = TypeVar("E", bound=Exception)
 
 CHUNK = 64 * 1024  # bytes read between two looks at how much output waits
-PIECE = 1024  # bytes of them, behind which the calls that began may do their first step
+PIECE = 1024  # bytes of them, behind which, at a line's end, the calls that began may do their first step
 CLOSE_GRACE = 1.0  # seconds for a toolset to close its connections
 LAST_WORDS = 1.0  # seconds in which a client must take what calls are answered that the end has cut off
 
@@ -206,12 +206,15 @@ class _Shell:
                 data = b""
             # Of many calls that come together, the first are at the API before the last have begun. If all began at
             # once, none would have sent its request before nearly all the work for the others was done.
-            for start in range(0, len(data) or 1, PIECE):
+            at, end = 0, -1
+            while end < len(data):
+                end = data.find(b"\n", at + PIECE) + 1 or len(data)
                 before = self._session.unsent_bytes
-                self._conversation.receive(bytes(data[start : start + PIECE]))
+                self._conversation.receive(bytes(data[at:end]))
                 added += self._session.unsent_bytes - before
-                if self._carry_out(nursery) and start + PIECE < len(data):
+                if self._carry_out(nursery) and end < len(data):
                     await trio.lowlevel.checkpoint()
+                at = end
 
     def _carry_out(self, nursery: trio.Nursery) -> bool:
         """Do what the session asks, in one step: no checkpoint between reading a message and acting on it.
