@@ -364,8 +364,8 @@ class ResponsesApi:
         )
         try:
             # A scope costs a hundredth of a call, and most tries have no time of their own.
-            patience = trio.move_on_after(policy.try_seconds) if policy.try_seconds < math.inf else nullcontext()
-            with patience, closing(reader):
+            has_time = policy.try_seconds < math.inf
+            with trio.move_on_after(policy.try_seconds) if has_time else nullcontext(), closing(reader):
                 connections = self._connections or await self._open()
                 await connections.send(request, reader)
                 if reader.held_bytes <= LARGE_BYTES:

@@ -206,9 +206,11 @@ class HttpConnection:
 
     async def _head(self, stream: trio.abc.Stream) -> h11.Response:
         self._hand_on = self._head_of
-        while not isinstance(head := await self._event(stream), h11.Response):
+        while True:
+            head = await self._event(stream)
+            if isinstance(head, h11.Response):
+                return head
             await trio.lowlevel.checkpoint()  # many replies of the status 1xx may have come at once
-        return head
 
     async def _read(self, stream: trio.abc.Stream, reader: Reader) -> None:
         """Give the reply to `reader`, up to its end or to where the reader has enough and no more comes shortly."""
