@@ -63,7 +63,7 @@ _MOST_NAMED: Final = 3  # domains in an error
 
 # How a refusal names parameters, in lower case and without links.
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_LINK = re.compile(r"(?<![\w./#-])[\w.-]++:?/[^\s\"]*+")
+_LINK = re.compile(r"(?<![\w./#-])(?:[\w-]++\.[\w.-]*+|\w++:)/[^\s\"]*+")
 _TAKEN = re.compile(  # what follows is taken
     r"(?<!not )\b(?:supported|allowed|permitted|accepted|valid|available) \w{1,20}s\b"
     r"|\b(?:expected|one of|should be|must be|did you mean)\b"
@@ -74,8 +74,11 @@ _Q = r"""'"`´‘’“”«»「」\[\]"""
 _PATH = r"[#$./]{0,2}[a-z_]\w{0,40}(?:[./\[]\w{1,40}\]?){0,9}(?![\w-])"
 _NAME = re.compile(rf"[{_Q}]\s?({_PATH})\s?\\{{0,8}}[{_Q}]|(?<![\w./#-])({_PATH})")  # in quotes, or not
 _LISTED = rf"[{_Q}\\]{{0,9}}{_PATH}[{_Q}\\]{{0,9}}"
-_ANNOUNCED = re.compile(  # by a noun, directly or with a colon or bracket; behind the names stands a verb or no word
-    rf"\b(?:param|arg|field|propert|key|option|attribute|name|inputs|path)[a-z]{{0,6}}\b(?:\(s\))?(?:[^.:;(]{{0,60}}[:(])?\s?"
+_NOUN = (
+    r"\b(?:param|arg|field|propert|key|option|attribute|name|inputs|path)[a-z]{0,6}\b(?:\(s\))?(?:[^.:;(]{0,60}[:(])?"
+)
+_ANNOUNCED = re.compile(  # by a noun, or as the first word; behind the names stands a verb or no word
+    rf"(?:{_NOUN}\s?|^)"
     rf"({_LISTED}(?:(?:,\s?(?:and )?| and ){_LISTED}){{0,9}})"
     rf"(?= ?$| ?[^\w {_Q}]| (?:is|was|are|were|not|can|cannot|must|may|should|does|has|and|in|for|on|at|by|with"
     r"|invalid|un[a-z]{1,20})\b)"
