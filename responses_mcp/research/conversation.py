@@ -34,7 +34,7 @@ def conversation_of(
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
     said = [item for item in items if item.get("type") in _OURS]
     if any(item.get("type") == "reasoning" and not item.get("encrypted_content") for item in said):
-        text = joined_text(answer_messages(items, MOST_ITEMS), "output_text", "text", redact)
+        text = joined_text(answer_messages(items), "output_text", "text", redact)
         said = [{"role": "assistant", "content": text}]
     whole = [*(before or ()), *_items(body), *said]
     return whole if len(json.dumps(whole)) <= LARGEST else None

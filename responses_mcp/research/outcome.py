@@ -212,7 +212,7 @@ def _finite(number: str) -> float:
 def _data(response: JsonObject, redact: Redact) -> JsonObject | None:
     """Return the object that the answer is; None for an answer in other words, which was paid for, too."""
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
-    text = without_markers(joined_text(answer_messages(items, MOST_ITEMS), "output_text", "text", redact))
+    text = without_markers(joined_text(answer_messages(items), "output_text", "text", redact))
     if fenced := _FENCED.fullmatch(text.strip()):
         text = fenced[1]
     try:

@@ -97,7 +97,7 @@ def read_answer(
     no answer in it, retryable when asking again may help.
     """
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
-    messages = answer_messages(items, MOST_ITEMS)
+    messages = answer_messages(items)
     said = joined_text(messages, "output_text", "text", redact)
     # Once more: without a mark inside, a secret is whole again.
     text = redact(without_tracking(without_markers(said))).strip()
@@ -197,11 +197,11 @@ def _name_at(mapping: JsonObject, key: str, redact: Redact) -> str:
     return redact(closing_nothing(line_at(mapping, key, redact)))
 
 
-def answer_messages(items: list[JsonObject], most: int) -> list[list[JsonObject]]:
+def answer_messages(items: list[JsonObject]) -> list[list[JsonObject]]:
     """Return the content parts of each message of the final answer; of all messages where none is marked as final."""
     messages = [item for item in items if item.get("type") == "message"]
     final = [message for message in messages if message.get("phase") == "final_answer"]
-    looks = repeat(None, most)
+    looks = repeat(None, MOST_ITEMS)
     return [list(objects(message.get("content"), looks)) for message in final or messages]
 
 

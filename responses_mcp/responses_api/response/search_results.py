@@ -91,7 +91,7 @@ def read_results(
     through.
     """
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
-    messages = answer_messages(items, MOST_ITEMS)
+    messages = answer_messages(items)
     text = joined_text(messages, "output_text", "text", redact)
     newest = date.fromisoformat(today) + timedelta(days=1)  # on some islands it has begun
     listed = [_page(item, newest, redact) for item in listed_items(text)]

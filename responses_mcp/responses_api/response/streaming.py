@@ -19,7 +19,7 @@ from responses_mcp.errors import ConnectionFailed, Progress
 from responses_mcp.json_types import JsonObject, as_object, objects, text_at
 from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.failures import read_failure
-from responses_mcp.responses_api.response.web_pages import page_key
+from responses_mcp.responses_api.response.web_pages import host_of
 from responses_mcp.responses_api.watcher import Place, Watcher
 from responses_mcp.sanitization import sanitized
 
@@ -252,9 +252,8 @@ def _phase(kind: str, data: bytes, redact: Redact) -> str:
 def _searched(action: JsonObject, redact: Redact) -> str:
     """Return the phase that a finished search stands for: the query it asked or the page it read."""
     if action.get("type") in ("open_page", "find_in_page"):
-        # It begins with the host, which in small letters would no longer show a secret.
-        key = page_key(redact(sanitized(text_at(action, "url"))))
-        return f"reading {re.split('[:/?]', key)[0] if key else 'a page'}"
+        # Redacted before: in small letters, a host would no longer show a secret.
+        return f"reading {host_of(redact(sanitized(text_at(action, 'url')))) or 'a page'}"
     queries = action.get("queries")
     query = cast(list[object], queries)[0] if isinstance(queries, list) and queries else action.get("query")
     return f"searched: {query}" if query and isinstance(query, str) else "searched"

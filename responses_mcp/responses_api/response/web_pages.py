@@ -77,11 +77,16 @@ def page_key(url: str) -> str | None:
     return f"{host}{port}{path.rstrip('/')}?{'&'.join(pairs)}"
 
 
+def host_of(url: str) -> str:
+    """Return the host of a page as its key has it, "" for what is no page."""
+    return re.split("[:/?]", page_key(url) or "", maxsplit=1)[0]
+
+
 def is_within(url: str, domains: Collection[str]) -> bool:
     """Tell whether a URL's host is one of `domains`, which are as DNS has them, or below one."""
     if not domains:
         return False
-    name = re.split("[:/?]", page_key(url) or "?", maxsplit=1)[0]
+    name = host_of(url)
     return any(f".{name}".endswith(f".{domain}") for domain in domains)
 
 

@@ -65,10 +65,11 @@ class WrittenText:
         """Return what may be told with this line, or this part of a long one: it too, unless it may be of the block."""
         is_begun, self._is_begun = self._is_begun, not line.endswith("\n")
         bare = line.rstrip("\n")
-        if is_begun or not (self._held or header_of(bare)):
+        header = None if is_begun else header_of(bare)
+        if is_begun or not (self._held or header):
             return line
         kind = kind_of(bare)
-        if header_of(bare):
+        if header:
             self._has_text = False
         elif kind == "code" or (kind != "blank" and self._has_text and kind_of(self._held[-1].rstrip("\n")) == "blank"):
             told, self._held = "".join([*self._held, line]), []
