@@ -7,12 +7,11 @@ it behind the items that came of it; then only the texts are sent.
 from __future__ import annotations
 
 import json
-from itertools import repeat
 from typing import Any, Final, TypeAlias, cast
 
-from responses_mcp.json_types import JsonObject, objects
+from responses_mcp.json_types import JsonObject
 from responses_mcp.redaction import Redact
-from responses_mcp.responses_api.response.parser import MOST_ITEMS, answer_messages, joined_text
+from responses_mcp.responses_api.response.parser import answer_messages, joined_text, output_items
 
 Conversation: TypeAlias = list[JsonObject]
 """Items of an input, from the first question to the last answer."""
@@ -31,7 +30,7 @@ def conversation_of(
     """
     if "previous_response_id" in body and before is None:
         return None
-    items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
+    items = output_items(response)
     said = [item for item in items if item.get("type") in _OURS]
     if any(item.get("type") == "reasoning" and not item.get("encrypted_content") for item in said):
         text = joined_text(answer_messages(items), "output_text", "text", redact)

@@ -18,7 +18,7 @@ from responses_mcp.research.states import State
 from responses_mcp.responses_api.background import WITH_ANSWER
 from responses_mcp.responses_api.failures import response_error
 from responses_mcp.responses_api.request.payload import MAX_DOMAINS
-from responses_mcp.responses_api.response.parser import MOST_ITEMS, Answer, answer_messages, joined_text, read_answer
+from responses_mcp.responses_api.response.parser import Answer, answer_messages, joined_text, output_items, read_answer
 from responses_mcp.responses_api.response.web_pages import without_markers
 from responses_mcp.sanitization import sanitized_json
 from responses_mcp.settings.time_zone import zone_of
@@ -211,7 +211,7 @@ def _finite(number: str) -> float:
 
 def _data(response: JsonObject, redact: Redact) -> JsonObject | None:
     """Return the object that the answer is; None for an answer in other words, which was paid for, too."""
-    items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
+    items = output_items(response)
     text = without_markers(joined_text(answer_messages(items), "output_text", "text", redact))
     if fenced := _FENCED.fullmatch(text.strip()):
         text = fenced[1]

@@ -96,7 +96,7 @@ def read_answer(
     domains are not cited; with `files` those of vector stores are, by their names. Raises `UpstreamError` when there is
     no answer in it, retryable when asking again may help.
     """
-    items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
+    items = output_items(response)
     messages = answer_messages(items)
     said = joined_text(messages, "output_text", "text", redact)
     # Once more: without a mark inside, a secret is whole again.
@@ -195,6 +195,11 @@ def _sources(searches: list[JsonObject], redact: Redact, *, with_pages: bool) ->
 
 def _name_at(mapping: JsonObject, key: str, redact: Redact) -> str:
     return redact(closing_nothing(line_at(mapping, key, redact)))
+
+
+def output_items(response: JsonObject) -> list[JsonObject]:
+    """Return the items of a Response, of which only so many are looked at."""
+    return list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
 
 
 def answer_messages(items: list[JsonObject]) -> list[list[JsonObject]]:

@@ -18,12 +18,12 @@ from responses_mcp.json_types import JsonObject, as_object, objects, text_at
 from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.response.dates import read_date
 from responses_mcp.responses_api.response.parser import (
-    MOST_ITEMS,
     MOST_SOURCES,
     annotations_of,
     answer_messages,
     joined_text,
     no_text,
+    output_items,
 )
 from responses_mcp.responses_api.response.web_pages import LINK, address, is_within, page_key, shown
 from responses_mcp.sanitization import line_at
@@ -90,7 +90,7 @@ def read_results(
     nothing is no error. Raises `UpstreamError` when the model declined or said nothing at all, and when no search came
     through.
     """
-    items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
+    items = output_items(response)
     messages = answer_messages(items)
     text = joined_text(messages, "output_text", "text", redact)
     newest = date.fromisoformat(today) + timedelta(days=1)  # on some islands it has begun
