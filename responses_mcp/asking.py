@@ -6,6 +6,7 @@ Use it as ``async with open_answers(settings) as asker: result = await asker.ans
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -14,7 +15,6 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from responses_mcp.errors import BadArgument, ConfigError, ResponsesMcpError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
-from responses_mcp.outgoing import OutgoingText, added, told
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.background import create_in_background
 from responses_mcp.responses_api.parameters import model_traits
@@ -25,6 +25,7 @@ from responses_mcp.responses_api.response.search_results import SearchResult, Se
 from responses_mcp.responses_api.response.sources import Citation
 from responses_mcp.responses_api.retry import RetryPolicy, is_searched_again
 from responses_mcp.responses_api.watcher import NOBODY, Watcher
+from responses_mcp.secrets import OutgoingText, told
 from responses_mcp.settings.model import SEARCH_EFFORT, Profile, SearchSettings, Settings
 from responses_mcp.settings.system_policy import instructions_for
 from responses_mcp.settings.time_zone import today_in
@@ -81,7 +82,7 @@ class Asker:
         self._meter = meter or Meter(settings)
         self._today = today or partial(today_in, settings.locale.time_zone)
         self._hand_off = hand_off
-        self._outgoing = OutgoingText(settings)
+        self._outgoing = OutgoingText(settings.privacy.outgoing_secrets, settings.openai.secrets)
         self._one_run = OneRun()
         self.redact = self._api.redact
 
@@ -199,7 +200,10 @@ class Asker:
     def _without_secrets(self, texts: Sequence[str]) -> tuple[list[str], dict[str, int]]:
         """Return texts as they may leave, and what was masked in them, counted by kind."""
         sent = [self._outgoing.question(text) for text in texts]
-        return [each.text for each in sent], added(each.masked for each in sent)
+        counts = Counter[str]()
+        for each in sent:
+            counts.update(each.masked)
+        return [each.text for each in sent], counts
 
     def _profile(self, name: object) -> Profile:
         profiles = self._settings.model_profiles

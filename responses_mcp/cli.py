@@ -13,7 +13,7 @@ from importlib import import_module
 from responses_mcp import __version__
 from responses_mcp.debuglog import configure
 from responses_mcp.errors import KeyUnusable, exhausted, program
-from responses_mcp.redaction import Redactor
+from responses_mcp.secrets import Redactor
 from responses_mcp.settings import LoadedSettings, load_settings, show_config
 from responses_mcp.settings.address import drop_unfilled
 
@@ -203,7 +203,7 @@ def _serve(loaded: LoadedSettings, *, show: bool) -> int:
     handler = configure(
         debug=settings.server.debug,
         debug_file=settings.server.debug_file,
-        redact=Redactor([settings.openai.api_key, *settings.openai.headers.values()]),
+        redact=Redactor(settings.openai.secrets),
         shown=configuration_shown(loaded) if show else None,
     )
     for text in (*loaded.problems, *loaded.warnings):

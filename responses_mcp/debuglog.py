@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TextIO
 
 from responses_mcp.errors import exhausted
-from responses_mcp.redaction import Redactor
+from responses_mcp.secrets import Redactor
 
 MAX_WAITING_LINES = 2_000
 MAX_WAITING_BYTES = 8 * 1024 * 1024  # beside the first line, which may be of any size

@@ -11,7 +11,7 @@ import re
 from typing import Any, Final, cast
 
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates, text_at
-from responses_mcp.redaction import Redact, redacted_beginning
+from responses_mcp.secrets import Redact, redacted_beginning
 
 _LONGEST_LINE: Final = 8 * 1024  # characters; few servers take a longer address
 

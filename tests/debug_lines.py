@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from responses_mcp import debuglog
 from responses_mcp.debuglog import LogHandler, configure
-from responses_mcp.redaction import Redactor
+from responses_mcp.secrets import Redactor
 
 ROOT = logging.getLogger("responses_mcp")
 

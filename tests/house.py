@@ -20,24 +20,21 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "responses_mcp"
 PAGE = ROOT / "docs/architecture.md"
 TESTS_PAGE = ROOT / "docs/verification.md"
-BASE = {"", "errors", "json_types", "redaction", "room", "sanitization"}  # "" is the package itself, for its version
+BASE = {"", "errors", "json_types", "secrets", "room", "sanitization"}  # "" is the package itself, for its version
 
 # For each room the other rooms and modules of ours that it may import. A room may always import what lies directly in
 # the room around it only if that is named. The order is the one in which to read.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "json_types": set(),
-    "credential_patterns": set(),
-    "redaction": {"credential_patterns"},
-    "placeholders": set(),
-    "outgoing": {"credential_patterns", "errors", "placeholders", "redaction", "settings.model"},
-    "sanitization": {"json_types", "redaction"},
+    "secrets": {"errors"},
+    "sanitization": {"json_types", "secrets"},
     "room": set(),
     "trace_context": {"json_types"},
     "state_file": set(),
     "under_trio": {"errors"},
-    "debuglog": {"errors", "redaction"},
-    "settings": {"errors"},
+    "debuglog": {"errors", "secrets"},
+    "settings": {"errors", "secrets"},
     "protocol": {"json_types", "trace_context"},
     "usage": {"errors", "json_types", "settings.model", "state_file"},
     "toolsets": {
@@ -51,13 +48,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "responses_api.http": {"errors", "settings.address", "under_trio"},
     "responses_api.request": {
-        *("errors", "json_types", "responses_api.parameters"),
+        *("errors", "json_types", "secrets", "responses_api.parameters"),
         *("settings.model", "settings.address", "settings.time_zone"),
     },
     "responses_api.response": {
         "errors",
         "json_types",
-        "redaction",
+        "secrets",
         "sanitization",
         "responses_api.failures",
         "responses_api.watcher",
@@ -68,7 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("responses_api.http", "responses_api.request", "responses_api.response"),
     },
     "asking": {
-        *("under_trio", "errors", "json_types", "outgoing", "responses_api", "settings.model"),
+        *("under_trio", "errors", "json_types", "secrets", "responses_api", "settings.model"),
         *("settings.system_policy", "settings.time_zone", "usage.bill", "usage.meter"),
     },
     "manuals.requests": {"sanitization", "manuals.errors", "manuals.words"},
@@ -84,7 +81,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "manuals.requests.paths",
     },
     "manuals.embeddings": {
-        *("errors", "json_types", "manuals.words", "outgoing", "responses_api.api", "settings.model"),
+        *("errors", "json_types", "manuals.words", "secrets", "responses_api.api", "settings.model"),
     },
     "manuals.results": {
         "json_types",
@@ -114,7 +111,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "manuals.results",
     },
     "research": {
-        *("under_trio", "errors", "json_types", "outgoing", "redaction", "sanitization", "trace_context"),
+        *("under_trio", "errors", "json_types", "secrets", "sanitization", "trace_context"),
         *("settings.model", "settings.system_policy", "settings.time_zone", "responses_api", "state_file", "usage"),
     },
     "configured": {
@@ -139,7 +136,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "toolsets.base",
     },
     "commands": {
-        *(*BASE, "asking", "manuals", "research", "settings", "debuglog", "usage", "outgoing"),
+        *(*BASE, "asking", "manuals", "research", "settings", "debuglog", "usage", "secrets"),
         *("responses_api.http", "responses_api.request", "responses_api.response"),
     },
     "commands.demo": {"testing", "commands.parser", "commands.terminal", "settings.schema"},

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from responses_mcp.debuglog import FLUSH_SECONDS, MAX_WAITING_BYTES, MAX_WAITING_LINES
-from responses_mcp.redaction import Redactor
+from responses_mcp.secrets import Redactor
 from tests.debug_lines import ROOT, configured, stderr_as
 
 pytestmark = pytest.mark.rule("P13", "spec 8.1")

@@ -169,7 +169,7 @@ def test_a_debug_file_that_cannot_be_opened_for_want_of_descriptors_is_told_with
     # One descriptor is left, for the log on stderr.
     code = """
 from responses_mcp.debuglog import configure
-from responses_mcp.redaction import Redactor
+from responses_mcp.secrets import Redactor
 spent(1)
 configure(debug=True, debug_file="log", redact=Redactor()).close()
 """

@@ -35,15 +35,14 @@ from responses_mcp.manuals.results import decomposition
 from responses_mcp.manuals.results.claims import claim_graph
 from responses_mcp.manuals.search.query import as_written, longest_parts, required_term, term, terms
 from responses_mcp.manuals.words import asked, foldable, forms, normalise, runs, spaced
-from responses_mcp.outgoing import OutgoingText
 from responses_mcp.protocol.framing import MessageReader
 from responses_mcp.protocol.jsonrpc import decode, encode
-from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.failures import response_error
 from responses_mcp.responses_api.response.parser import Answer, read_answer
 from responses_mcp.responses_api.response.search_results import listed_items, read_results
 from responses_mcp.responses_api.response.sources import Citation, without_block
 from responses_mcp.responses_api.response.web_pages import page_key, shown, without_markers, without_tracking
+from responses_mcp.secrets import OutgoingText, Redactor
 from responses_mcp.settings.files import read_config
 from responses_mcp.settings.findings import Findings, looks_like_key, masked, printable
 from responses_mcp.settings.model import OpenAISettings, Settings
@@ -195,7 +194,7 @@ SCANS: dict[str, Callable[[str], object]] = {
     "what looks like a key": looks_like_key,
     "what is masked": lambda text: masked(text, ["canary-secret"]),
     "what is printable": printable,
-    "a question that leaves": OutgoingText(Settings()).question,
+    "a question that leaves": OutgoingText("mask").question,
 }
 # What takes longer for a character, or never meets more than so many.
 SHORT_SCANS: dict[str, tuple[int, Callable[[str], object]]] = {

@@ -19,9 +19,8 @@ import trio
 from responses_mcp.asking import open_answers
 from responses_mcp.errors import BadArgument
 from responses_mcp.manuals.embeddings.provider import open_embedder
-from responses_mcp.outgoing import OutgoingText
-from responses_mcp.redaction import Redactor
 from responses_mcp.research.service import open_research
+from responses_mcp.secrets import OutgoingText, Redactor
 from responses_mcp.settings.model import (
     EmbeddingsSettings,
     ManualsSettings,
@@ -106,15 +105,14 @@ OTHER_FORMS = {
 }
 
 EXAMPLES = (
-    "AKIAIOSFODNN7EXAMPLE", "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-    "sk-...", "sk-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "sk-proj-YOUR_KEY", "sk-1234567890abcdef1234567890abcdef1234567890abcdef",
-    "sk-ant-api03-your-key-here-your-key-here-your-key-here", "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "ghp_1234567890abcdefghijklmnopqrstuvwxyz",
-    "github_pat_XXXX", "glpat-xxxxxxxxxxxxxxxxxxxx", "xoxb-your-token", "xoxb-123456789012-1234567890123-xxxxxxxxxxxxxxxxxxxxxxxx",
-    "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX", "AIzaSyXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX",
-    "sk_test_4eC39HqLyjWDarjtT1zdp7dc", "sk_live_xxxxxxxxxxxxxxxxxxxxxxxx", "YOUR_KEY", "<API_KEY>", "$OPENAI_API_KEY", "Bearer ${TOKEN}",
+    "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "sk-1234567890abcdef1234567890abcdef1234567890abcdef",
+    "sk-ant-api03-your-key-here-your-key-here-your-key-here", "ghp_1234567890abcdefghijklmnopqrstuvwxyz", "sk_test_4eC39HqLyjWDarjtT1zdp7dc",
+    "xoxb-123456789012-1234567890123-xxxxxxxxxxxxxxxxxxxxxxxx", "T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX", "glpat-xxxxxxxxxxxxxxxxxxxx",
     "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIyfQ.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c",
-    "postgres://user:password@localhost:5432/db", "https://user:$PASSWORD@ex.jp/", "redis://:secret@cache:6379", "mysql://root:root@db" , "git@github.com:a/b.git",
-    "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----", "-----BEGIN RSA PRIVATE KEY-----", "-----BEGIN CERTIFICATE-----\n" + "Q2VydGlmaWNhdGU" * 20,
+)  # fmt: skip
+NO_FORMS = (
+    "sk-...", "sk-proj-YOUR_KEY", "github_pat_XXXX", "xoxb-your-token", "YOUR_KEY", "<API_KEY>", "$OPENAI_API_KEY", "Bearer ${TOKEN}",
+    "git@github.com:a/b.git", "-----BEGIN RSA PRIVATE KEY-----", "-----BEGIN CERTIFICATE-----\n" + "Q2VydGlmaWNhdGU" * 20,
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHk3q8Zp2vLmKx4nB7tR1yWc9sDf3gHj5kA0eUiOpLxy me@host", "npm sha512-" + "q8Zp2vLmKx4nB7tR1yWc9sDf3gHj5kA0eUiOpL" * 2 + "==",
 )  # fmt: skip
 
@@ -160,21 +158,6 @@ PASSWORDS: dict[str, Callable[[random.Random], str]] = {
     "marks of a template in a word": lambda chance: chance.choice(("strong{{{}}}", "my%{}%", "test<{}>", "secret${}", "{{{}}}pass", "pass[{}]7")).format(chance.choice(WORDS)),
     "signs alone": lambda chance: typed(chance, "!$%^&*()+=") + "!^",
 }  # fmt: skip
-PLACEHOLDERS = (
-    "password", "PASSWORD", "Password", "passwd", "secret", "token_here", "mypassword", "my-password", "my_secret_pw", "mysecretpassword",
-    "my-secret-pw", "yourpassword", "your_password", "your-password-here", "YOUR_PASSWORD", "YourPassword", "YOUR-DB-PASSWORD", "changeme",
-    "change-me", "change_this", "changeit", "replace_me", "example", "examplepass", "example-password", "placeholder", "dummy_password",
-    "testpass", "test_password", "test123", "password1", "password123", "Password_1", "secret123", "fakepassword", "supersecret",
-    "super-secret-password", "dbpassword", "db_pass", "rootpassword", "admin-password", "postgres_password", "redacted", "REDACTED",
-    "hidden", "the-password", "some_password", "enter_password_here", "insert-password", "api_key", "access_token", "foobar",
-    "$PASSWORD", "$DB_PASSWORD", "$PGPASSWORD", "$DB2_PASS", "$password", "$db_pass", "$dbPassword", "$apiToken", "$env:DB_PASSWORD",
-    "${PASSWORD}", "${DB_PASS}", "${db.password}", "${env:DB_PASS}", "${DB_PASSWORD:-changeme}", "${DB_PASSWORD:-postgres}",
-    "${DB_PASSWORD:?required}", "${{secrets.DB_PASSWORD}}", "#{password}", "$(DB_PASSWORD)", "{password}", "{{password}}", "{{.Values.password}}",
-    "{settings.DB_PASSWORD}", "{quote(password)}", "%DB_PASSWORD%", "%(password)s", "<password>", "<your-password>", "<YOUR_DB_PASSWORD>",
-    "<contraseña>", "<パスワード>", "[password]", "[YOUR-PASSWORD]", "[redacted]", "******", "********", "......", "……………………", "••••••••",
-    "------", "######", "xxxxxx", "XXXXXXXX", "xxx-xxx-xxx", "${USER}_${PASSWORD}", "my-$PASSWORD",
-    "***REDACTED***", "xx-xx-xx", "__PASSWORD__", "old_password", "a-strong-password", "not-a-real-password", "CHANGE_ME_NOW", "x-oauth-basic",
-)  # fmt: skip
 
 
 def settings(
@@ -184,7 +167,7 @@ def settings(
     return Settings(openai=openai, privacy=PrivacySettings(outgoing_secrets=mode), **more)
 
 
-MASK = OutgoingText(settings())
+MASK = OutgoingText("mask", [KEY])
 
 
 @pytest.mark.parametrize("name", SECRETS)
@@ -201,12 +184,19 @@ def test_of_what_stands_in_an_address_or_a_setting_the_secret_alone_is_masked(te
     assert MASK.question(f"Why: {text}?") == (f"Why: {text.replace(secret, f'[masked: {kind}]')}?", {kind: 1})
 
 
-@pytest.mark.parametrize("text", EXAMPLES)
-def test_what_documentation_shows_is_left_as_it_is(text: str) -> None:
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_of_documentation_is_masked_like_a_secret(example: str) -> None:
+    written = f"aws_secret_access_key = {example}" if example.startswith("wJalr") else example
+    written = f"https://hooks.slack.com/services/{example}" if example.startswith("T0") else written
+    sent = MASK.question(f"What does `{written}` mean?")
+    assert example not in sent.text
+    assert sum(sent.masked.values()) == 1
+
+
+@pytest.mark.parametrize("text", NO_FORMS)
+def test_what_has_no_known_form_is_left_as_it_is(text: str) -> None:
     question = f"What does `{text}` mean?"
-    sent = MASK.question(question)
-    assert sent.text == question
-    assert not sent.masked
+    assert MASK.question(question) == (question, {})
 
 
 @pytest.mark.parametrize("kind", PASSWORDS)
@@ -225,19 +215,6 @@ def test_a_password_in_an_address_is_masked_whatever_it_contains(kind: str) -> N
 ])  # fmt: skip
 def test_a_password_is_masked_whatever_hides_the_rest_of_its_address(address: str) -> None:
     assert MASK.question(address.format("kq8Zp2vLm")) == (address.format(f"[masked: {URL}]"), {URL: 1})
-
-
-@pytest.mark.parametrize("placeholder", PLACEHOLDERS)
-def test_what_is_a_placeholder_as_a_whole_is_no_password(placeholder: str) -> None:
-    for address in ("postgres://app:{}@db.internal:5432/x", "https://${{DB_USER:-app}}:{}@<host>", "redis://:{}@$HOST"):
-        question = f"Why does {address.format(placeholder)} fail?"
-        assert MASK.question(question) == (question, {})
-
-
-@pytest.mark.parametrize("name", ["postgres", "rabbitmq", "minioadmin", "app_user", "user1"])
-def test_a_word_that_is_both_user_and_password_is_a_default(name: str) -> None:
-    question = f"Why does postgres://{name}:{name}@localhost/x fail?"
-    assert MASK.question(question) == (question, {})
 
 
 @pytest.mark.parametrize("name", ["Kq8vN2xLw0", "c0ffee42", "summer2026"])
@@ -262,15 +239,9 @@ def test_what_is_no_word_is_a_password_even_where_the_user_has_it_for_a_name(nam
         "<a href=http://grafana:3000>ops@corp.com</a>",
         "PLAINTEXT://kafka:9092,voters=1@kafka:9093",
         "{origin:http://localhost:3000,pkg:@types/node}",
-        "postgresql://user:password@localhost?application_name=a@b",
-        "postgresql://user:password@localhost:5432を使うと@Entityが動かない",
-        "mongodb://user:password@h1:27017,user:password@h2:27017",
         '"postgres://%s:%s@%s:%d/%s"',
-        "postgresql://user:password@localhostで@Entityが動かない",
-        "jdbc:sqlserver://${server}:${port};databaseName=${db};user=${user}@${server}",
         "<https://example.com>、連絡先:support@example.com",
         "http://localhost:8080(user@example.com)",
-        "postgres://app:12ab5@db/x",
         "https://example.com?u=mailto:somebody@example.com",
     ],
 )
@@ -282,6 +253,10 @@ def test_an_address_without_a_password_has_none(text: str) -> None:
     ("before", "password", "behind"),
     [
         ("redis://:", "19#Kq9zLm2w", "@cache:6379/0"),
+        ("postgresql://user:", "password", "@localhost?application_name=a@b"),
+        ("postgresql://user:", "password", "@localhost:5432を使うと@Entityが動かない"),
+        ("postgresql://user:", "$PASSWORD", "@localhostで@Entityが動かない"),
+        ("postgres://app:", "12ab5", "@db/x"),
         ("https://bob:", "2024;xQ9pLm2w", "@git.example.org/r.git"),
         ("ftp://ユーザー:", "Kq9zLm2w", "@h.example/x"),
         ("https://u:", "Kq9@zL@m2@w7@x9", "@host.example/x"),
@@ -296,50 +271,6 @@ def test_a_password_is_masked_where_it_is_like_a_port_or_its_user_like_a_host(
     before: str, password: str, behind: str
 ) -> None:
     assert MASK.question(f"{before}{password}{behind}") == (f"{before}[masked: {URL}]{behind}", {URL: 1})
-
-
-BASE32 = string.ascii_uppercase + "234567"
-FORMS: dict[str, Callable[[str], str]] = {
-    "AWS access key": lambda word: "AKIA" + some(16 - len(word), BASE32) + word.upper().replace("0", "O").replace("1", "L"),
-    "GitHub token": lambda word: "ghp_" + some(36 - len(word)) + word,
-    "GitLab token": lambda word: "glpat-" + word + some(20 - len(word)),
-    "Slack token": lambda word: f"xoxb-{some(12, string.digits)}-{some(12, string.digits)}-{word}{some(24 - len(word))}",
-    "Google key": lambda word: "AIza" + some(20) + word + some(15 - len(word)),
-    "Stripe key": lambda word: "sk_live_" + word + some(24 - len(word)),
-    "OpenAI key": lambda word: "sk-proj-" + some(40) + word + some(40),
-    "Anthropic key": lambda word: "sk-ant-api03-" + some(60) + word + some(40),
-    "JWT": lambda word: f"{b64({'alg': 'HS256'})}.{b64({'sub': some(8), 'iat': 17})}.{some(43 - len(word))}{word}",
-}  # fmt: skip
-
-
-INSIDE = ("QWERTY", "fake", "your", "xxxx", "sample", "insert", "dummy", "masked", "abcdef", "2345", "testkey")
-
-
-@pytest.mark.parametrize("kind", FORMS)
-def test_a_key_with_a_word_of_placeholders_in_it_is_a_key(kind: str) -> None:
-    for word in INSIDE * 10:
-        key = FORMS[kind](word)
-        assert MASK.question(f"Why is {key} refused?") == (f"Why is [masked: {kind}] refused?", {kind: 1}), key
-
-
-@pytest.mark.parametrize("key", [
-    "AKIAI44QH8DHBEXAMPLE", "ASIAIOSFODNN7EXAMPLE", "AKIAXXXXXXXXXXXXXXXX", "AKIAFAKEFAKEFAKEFAKE", "AKIAYOURACCESSKEYID2",
-    "aws_secret_access_key = je7MtGbClwBF/2Zp9Utk/h3yCo8nvbEXAMPLEKEY", "aws_secret_access_key=YOUR/AWS/SECRET/ACCESS/KEY/HERE/PLEASE12",
-    "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "ghp_aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789", "ghp_yourPersonalAccessTokenGoesHere12345",
-    "ghp_fakeTokenForTestingPurposesOnly000000", "glpat-your_access_token_here", "glpat-abcdefghij1234567890", "sk_test_abcdefghijklmnopqrstuvwx",
-    "sk_live_yourSecretKeyGoesHere123", "sk-proj-your-openai-api-key-goes-here-placeholder-000", "sk-proj-1234567890abcdefghijklmnopqrstuvwxyzABCDEF",
-    "sk-ant-api03-placeholder-placeholder-placeholder-key", "sk-ant-api03-qwertyuiopasdfghjklzxcvbnmqwertyuiopasdfgh",
-    "AIzaSyABCDEFGHIJKLMNOPQRSTUVWXYZ1234567", "AIzaSyFakeFakeFakeFakeFakeFakeFakeFake1", "whsec_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
-])  # fmt: skip
-def test_a_key_that_is_nothing_but_words_and_counting_is_an_example(key: str) -> None:
-    question = f"What does `{key}` mean?"
-    assert MASK.question(question) == (question, {})
-
-
-def test_no_key_is_taken_for_an_example_by_chance() -> None:
-    chance = random.Random(5)
-    keys = ["AKIA" + "".join(chance.choices(BASE32, k=16)) for _ in range(5_000)]
-    assert [key for key in keys if not MASK.question(key).masked] == []
 
 
 def questions(count: int) -> list[str]:
@@ -357,7 +288,7 @@ def questions(count: int) -> list[str]:
         lambda: f'<img src="data:image/png;base64,{base64.b64encode(chance.randbytes(3_000)).decode()}"> is broken',
         lambda: f"url-safe: {base64.urlsafe_b64encode(chance.randbytes(200)).decode()} how to decode?",
         lambda: f"docker pull registry.example/app@sha256:{word(64, '0123456789abcdef')} fails",
-        lambda: f"How do I use {chance.choice(EXAMPLES)} in {chance.choice(('Rust', 'Go', 'Python', 'TypeScript'))}?",
+        lambda: f"How do I use {chance.choice(NO_FORMS)} in {chance.choice(('Rust', 'Go', 'Python', 'TypeScript'))}?",
         lambda: f"https://ex.jp/{word(12, LETTERS)}?q={word(24, LETTERS)}&s={word(40, LETTERS)} gives 404",
         lambda: f"ssh-rsa AAAAB3NzaC1yc2E{word(340, LETTERS + '+/')}== me@host is refused",
         lambda: (
@@ -403,7 +334,7 @@ def test_a_hostile_question_is_masked_in_time_in_proportion_to_its_length() -> N
 def test_a_refused_question_names_kinds_and_the_cure_and_never_the_text() -> None:
     _, secret = SECRETS["GitHub"]()
     with pytest.raises(BadArgument) as caught:
-        OutgoingText(settings("refuse")).question(f"{secret} and {secret}")
+        OutgoingText("refuse").question(f"{secret} and {secret}")
     assert "2 x GitHub token" in str(caught.value)
     assert "PRIVACY_OUTGOING_SECRETS" in str(caught.value)
     assert secret not in str(caught.value)
@@ -411,7 +342,7 @@ def test_a_refused_question_names_kinds_and_the_cure_and_never_the_text() -> Non
 
 def test_what_is_allowed_is_sent() -> None:
     _, secret = SECRETS["GitHub"]()
-    assert OutgoingText(settings("allow")).question(secret) == (secret, {})
+    assert OutgoingText("allow").question(secret) == (secret, {})
 
 
 def test_a_log_masks_whatever_a_question_would() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.redaction import MASK, Redactor
+from responses_mcp.secrets import MASK, Redactor
 
 pytestmark = pytest.mark.rule("P11")
 

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from responses_mcp.asking import Watcher, open_answers
 from responses_mcp.errors import UpstreamError
-from responses_mcp.redaction import MASK
 from responses_mcp.research.service import open_research
 from responses_mcp.responses_api.response.web_pages import address, closing_nothing
 from responses_mcp.responses_api.response.written_text import WrittenText
 from responses_mcp.sanitization import sanitized
+from responses_mcp.secrets import MASK
 from responses_mcp.settings.model import ManualsSettings, OpenAISettings, ResearchSettings, ServerSettings, Settings
 from responses_mcp.testing import Error, Json, as_stream, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client

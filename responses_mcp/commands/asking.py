@@ -26,8 +26,7 @@ from responses_mcp.commands.terminal import (
 from responses_mcp.debuglog import configure
 from responses_mcp.errors import BadArgument, ConfigError, KeyUnusable, ResponsesMcpError, program
 from responses_mcp.json_types import JsonObject
-from responses_mcp.outgoing import told
-from responses_mcp.redaction import Redactor
+from responses_mcp.secrets import Redactor, told
 from responses_mcp.settings.model import ServerSettings, Settings
 from responses_mcp.usage.bill import Usage
 from responses_mcp.usage.caps import dollars
@@ -66,7 +65,7 @@ def call(settings: Settings, ask: Callable[[Watch], Awaitable[T]]) -> T:
 
     Raises Stop for what goes wrong on purpose, and KeyboardInterrupt after Ctrl-C, when the socket is closed.
     """
-    redact = Redactor([settings.openai.api_key, *settings.openai.headers.values()])
+    redact = Redactor(settings.openai.secrets)
     server = settings.server
     try:
         with debug_log(server, redact), StatusLine(on=not server.debug or server.debug_file is not None) as status:

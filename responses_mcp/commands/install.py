@@ -55,9 +55,8 @@ from responses_mcp.commands.terminal import (
     write,
 )
 from responses_mcp.errors import exhausted
-from responses_mcp.redaction import Redactor
+from responses_mcp.secrets import Redactor, is_unfilled
 from responses_mcp.settings import Settings
-from responses_mcp.settings.address import is_placeholder
 from responses_mcp.settings.schema import READ_BY_SERVER
 from responses_mcp.settings.setting import names_in
 
@@ -152,7 +151,7 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     if there is not None and client.fills_places:  # so would one that hides what the client itself knows
         working += [name for name in server.secrets if not machine.environ.get(name) and there.elsewhere(name)]
     entry = client.entry(replace(server, secrets=tuple(name for name in server.secrets if name not in working)))
-    redact = Redactor([settings.openai.api_key, *settings.openai.headers.values()])
+    redact = Redactor(settings.openai.secrets)
     replaced = [name for name in in_entry if name not in working]
     if there is not None and client.members.names is not None:  # it fills in nothing, and these would win
         replaced += _unfilled_in(there.given, server.secrets)
@@ -250,7 +249,7 @@ def _settings(options: argparse.Namespace, machine: Machine, there: Entry | None
         kept |= dict(read_by_server(machine.environ))
     # A client whose own limit is fixed gets one for the server, whatever stood there.
     names = _OFFERING if client.limit is None else (*_OFFERING, *_LIMITING)
-    environ = dict(machine.environ) | {name: kept[name] for name in names if not is_placeholder(kept.get(name, "$x"))}
+    environ = dict(machine.environ) | {name: kept[name] for name in names if not is_unfilled(kept.get(name, "$x"))}
     if manuals is not None:
         environ["MANUALS_ROOT"] = manuals
     windows = machine.system == "windows"
@@ -304,7 +303,7 @@ def _keys_in(variables: Mapping[str, Any], secrets: Iterable[str]) -> tuple[str,
     """Return the names of those secrets whose values stand in an entry, and no references to them."""
     values = {name: variables.get(name) for name in secrets}
     return tuple(
-        name for name, value in values.items() if isinstance(value, str) and value.strip() and not is_placeholder(value)
+        name for name, value in values.items() if isinstance(value, str) and value.strip() and not is_unfilled(value)
     )
 
 
@@ -312,7 +311,7 @@ def _unfilled_in(variables: Mapping[str, Any], secrets: Collection[str]) -> Iter
     """Yield those of the server's variables that an entry sets to a placeholder, and keys that it leaves empty."""
     for name in (*secrets, *READ_BY_SERVER):
         value = variables.get(name)
-        if isinstance(value, str) and (is_placeholder(value) or (name in secrets and not value.strip())):
+        if isinstance(value, str) and (is_unfilled(value) or (name in secrets and not value.strip())):
             yield name
 
 

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 if TYPE_CHECKING:
-    from responses_mcp.redaction import Redactor
+    from responses_mcp.secrets import Redactor
 
 OF_SERVER: Final = ("--stdio", "--show-config", "--toolsets")
 """Options of the server alone, before any command."""
@@ -126,7 +126,7 @@ class Parser(argparse.ArgumentParser):
 
 def keys_out_of(words: Sequence[str]) -> Redactor:
     """Return what takes keys out of a message about a command line: one that is set here, or follows `-k` at once."""
-    from responses_mcp.redaction import Redactor  # noqa: PLC0415  # for mistakes alone
+    from responses_mcp.secrets import Redactor  # noqa: PLC0415  # for mistakes alone
 
     redact = Redactor()
     behind = [word[2:].rstrip(";") for word in words if re.match("-[A-Za-z]", word) and redact(word[2:]) != word[2:]]

@@ -10,8 +10,8 @@ import json
 from typing import Any, Final, TypeAlias, cast
 
 from responses_mcp.json_types import JsonObject
-from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.response.parser import answer_messages, joined_text, output_items
+from responses_mcp.secrets import Redact
 
 Conversation: TypeAlias = list[JsonObject]
 """Items of an input, from the first question to the last answer."""

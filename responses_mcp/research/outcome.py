@@ -12,7 +12,6 @@ from typing import Final, Literal, cast
 
 from responses_mcp.errors import ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject, as_object, objects
-from responses_mcp.redaction import Redact
 from responses_mcp.research.runs_file import Row
 from responses_mcp.research.states import State
 from responses_mcp.responses_api.background import WITH_ANSWER
@@ -21,6 +20,7 @@ from responses_mcp.responses_api.request.payload import MAX_DOMAINS
 from responses_mcp.responses_api.response.parser import Answer, answer_messages, joined_text, output_items, read_answer
 from responses_mcp.responses_api.response.web_pages import without_markers
 from responses_mcp.sanitization import sanitized_json
+from responses_mcp.secrets import Redact
 from responses_mcp.settings.time_zone import zone_of
 from responses_mcp.usage.bill import usage_from
 

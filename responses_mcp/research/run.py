@@ -26,7 +26,6 @@ from responses_mcp.errors import (
     UpstreamError,
 )
 from responses_mcp.json_types import JsonObject
-from responses_mcp.redaction import Redact
 from responses_mcp.research.conversation import Conversation, conversation_of, followed_up
 from responses_mcp.research.keeper import Keeper
 from responses_mcp.research.outcome import CANCELLED, LATER, RunView, view_of_end, view_of_row
@@ -47,6 +46,7 @@ from responses_mcp.responses_api.background import (
 from responses_mcp.responses_api.response.streaming import keeps_nothing
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
 from responses_mcp.responses_api.watcher import Place, Watcher
+from responses_mcp.secrets import Redact
 from responses_mcp.usage.bill import Bill, Usage
 from responses_mcp.usage.prices import PriceList
 

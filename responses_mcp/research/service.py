@@ -25,7 +25,6 @@ import trio
 
 from responses_mcp.errors import BadArgument, ConfigError, ResearchClosed, UpstreamError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
-from responses_mcp.outgoing import OutgoingText
 from responses_mcp.research.conversation import Conversation
 from responses_mcp.research.keeper import InThread, Keeper
 from responses_mcp.research.outcome import LATER, RunView, day_of, used, view_of_row
@@ -53,6 +52,7 @@ from responses_mcp.responses_api.request.arguments import (
 )
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.response.parser import Answer
+from responses_mcp.secrets import OutgoingText
 from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for
 from responses_mcp.trace_context import TRACE
@@ -98,7 +98,7 @@ class Research:
         clock: Callable[[], float],
     ) -> None:
         self.redact = api.redact
-        self.outgoing = OutgoingText(settings)
+        self.outgoing = OutgoingText(settings.privacy.outgoing_secrets, settings.openai.secrets)
         self._settings = settings
         self._api = api
         self._meter = meter

@@ -30,7 +30,6 @@ from responses_mcp.errors import (
     exhausted,
 )
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
-from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.failures import name_model
 from responses_mcp.responses_api.gate import Gate
 from responses_mcp.responses_api.http.connections import Connect, Connections, Request, connection_limit
@@ -42,6 +41,7 @@ from responses_mcp.responses_api.response.written_text import WrittenText
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
 from responses_mcp.responses_api.watcher import NOBODY, Watcher
 from responses_mcp.sanitization import line_at, sanitized
+from responses_mcp.secrets import Redactor
 from responses_mcp.settings.model import OpenAISettings, Profile, RequestSettings
 from responses_mcp.trace_context import TRACE
 from responses_mcp.usage.bill import Bill
@@ -112,7 +112,7 @@ class ResponsesApi:
         self._budget = ReplyBudget()
         self._decoding = trio.Lock()
         self._blanks = any(" " in value for value in openai.headers.values())
-        self.redact = Redactor([openai.api_key, *openai.headers.values()])
+        self.redact = Redactor(openai.secrets)
         self._key_from = key_from(openai)
         self.timeout_ms = request.timeout_ms
         self.max_retries = request.max_retries

@@ -30,9 +30,9 @@ from responses_mcp.errors import (
     UpstreamError,
 )
 from responses_mcp.json_types import JsonObject, as_object, objects
-from responses_mcp.redaction import Redact, redacted_beginning
 from responses_mcp.responses_api.retry import LONGEST_DURATION, asked_wait, seconds_until
 from responses_mcp.sanitization import sanitized
+from responses_mcp.secrets import Redact, redacted_beginning
 
 LONGEST_READ: Final = 64 * 1024  # bytes of an error body, characters of a text; the rest of an HTML page says nothing
 _LONGEST_TOLD = 400  # characters that clients get of a message (spec 8.2)

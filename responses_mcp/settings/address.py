@@ -13,6 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from responses_mcp.errors import program
+from responses_mcp.secrets import is_unfilled
 from responses_mcp.settings.findings import Findings, Part, Raw
 from responses_mcp.settings.setting import BadValue, described, env_name
 
@@ -30,10 +31,6 @@ def network_variables(*, windows: bool) -> tuple[str, ...]:
 NETWORK_VARIABLES: Final = network_variables(windows=os.name == "nt")
 
 _NAME: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}"
-
-_PLACEHOLDER: Final = re.compile(
-    r"\$(?:env:)?[A-Za-z_][A-Za-z0-9_]*|\$\(.*|\{env:.*|%[A-Za-z_][A-Za-z0-9_]*(?:\([0-9x]*\))?%", re.DOTALL
-)
 
 _OURS: Final = frozenset(
     {
@@ -65,21 +62,13 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def is_placeholder(text: str) -> bool:
-    """Tell whether text is what a client or a shell should have replaced: by a variable, or by a command's output.
-
-    `$NAME`, `$env:NAME`, `${…}` anywhere, `{env:NAME}`, `%NAME%` and `$(…)`.
-    """
-    return "${" in text or _PLACEHOLDER.fullmatch(text) is not None
-
-
 def drop_unfilled(environ: MutableMapping[str, str]) -> list[str]:
     """Take proxies and certificates out of an environment that still hold a placeholder, and return their names.
 
     A client has left them as its file has them, and no call would get through. In either case of letters Windows has
     but one.
     """
-    return [name for name in NETWORK_VARIABLES if is_placeholder(environ.get(name, "")) and environ.pop(name)]
+    return [name for name in NETWORK_VARIABLES if is_unfilled(environ.get(name, "")) and environ.pop(name)]
 
 
 def checked_base_url(text: str, *, allow_http: bool) -> str | BadValue:
@@ -179,7 +168,7 @@ def _wrong(
         )
     if not value.isascii() or not value.isprintable():
         return (*at, expected, "one with control or non-ASCII characters (not shown)"), f"correct {variable}"
-    if any(is_placeholder(word) for word in value.split()):
+    if any(is_unfilled(word) for word in value.split()):
         return (
             *at,
             expected,

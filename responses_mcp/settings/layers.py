@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from responses_mcp.secrets import is_unfilled
 from responses_mcp.settings import schema
-from responses_mcp.settings.address import is_placeholder
 from responses_mcp.settings.files import ConfigFile, absolute, expanded
 from responses_mcp.settings.findings import Findings, Part, place
 from responses_mcp.settings.setting import BadValue, Given, Outside, Setting, from_text, from_yaml
@@ -65,7 +65,7 @@ class Layers:
 
     def read(self, setting: Setting, text: str, name: str) -> object:
         """Read the text of a variable for a setting; a client may have left in it what it should have replaced."""
-        if is_placeholder(text):
+        if is_unfilled(text):
             cure = f"set {name} where the client is started, or take it out of the client's entry"
             return BadValue(("a placeholder left unfilled (not shown)",), cure=cure)
         return from_text(setting, text, self.findings)

@@ -81,6 +81,11 @@ class OpenAISettings:
     api_key: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=_no_names, repr=False)
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no output may show: the key, and the values of headers."""
+        return tuple(filter(None, (self.api_key, *self.headers.values())))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSettings:

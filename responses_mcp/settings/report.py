@@ -32,7 +32,7 @@ def show_config(loaded: LoadedSettings, version: str, *, key_problem: str | None
         document["problems"] = list(loaded.problems)
     if key_problem is not None:
         document["key_problem"] = key_problem
-    secrets = [settings.openai.api_key or "", *settings.openai.headers.values()]
+    secrets = settings.openai.secrets
     return json.dumps(_clean(document, secrets), ensure_ascii=False, indent=2)
 
 

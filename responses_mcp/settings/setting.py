@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, cast
 
+from responses_mcp.secrets import is_unfilled
 from responses_mcp.settings.findings import Findings, Part, Raw, looks_like_key
 from responses_mcp.settings.model import ModelPrice, Settings
 
@@ -265,7 +266,7 @@ def from_yaml(setting: Setting, value: object, findings: Findings) -> object:
 def _bad(value: object, findings: Findings) -> BadValue:
     if isinstance(value, str) and (findings.holds_secret(value) or looks_like_key(value)):
         return BadValue(("a value that looks like a key (not shown)",))
-    if isinstance(value, str) and _unfilled(value):
+    if isinstance(value, str) and is_unfilled(value):
         return BadValue((Raw(value), ", a placeholder left unfilled"))
     return BadValue(described(value))
 
@@ -288,10 +289,10 @@ def _text(setting: Setting, text: str, findings: Findings) -> str | BadValue:
         return text if env_name(text) else BadValue(("other text (not shown)",))
     if not text.strip():
         return BadValue(("empty text",))
-    if setting.kind == "url" and (not _plain_word(text) or _unfilled(text)):
+    if setting.kind == "url" and (not _plain_word(text) or is_unfilled(text)):
         # Whatever else a URL holds, it may hold credentials.
         return BadValue(("text with blanks, controls or unfilled placeholders (not shown)",))
-    if findings.holds_secret(text) or _unfilled(text):
+    if findings.holds_secret(text) or is_unfilled(text):
         return _bad(text, findings)
     if setting.kind == "country":
         return text if re.fullmatch("[A-Z]{2}", text) else _bad(text, findings)
@@ -326,11 +327,6 @@ def _cure_of_time_zone(text: str) -> str:
     return (
         f"did you mean {near}? Correct it or leave it out" if near else f"correct it or leave it out{_ZONES_OF_WINDOWS}"
     )
-
-
-def _unfilled(text: str) -> bool:
-    """Tell whether a variable is left in it, `${NAME}`, that a client should have filled in."""
-    return "}" in text.partition("${")[2]
 
 
 def _plain_word(text: str) -> bool:

@@ -9,7 +9,7 @@ import trio
 
 from responses_mcp.asking import Asker, SearchResult, SearchResults, Watcher
 from responses_mcp.commands.asking import COMMAND_LINE
-from responses_mcp.redaction import MASK
+from responses_mcp.secrets import MASK
 from responses_mcp.testing import Error, FakeApi, as_stream, bodies
 from tests.commands.online import Command, Terminal, api, command, output
 

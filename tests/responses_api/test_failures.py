@@ -16,8 +16,8 @@ from responses_mcp.errors import (
     UnusableReply,
     UpstreamError,
 )
-from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.failures import Head, refusal_in, response_error
+from responses_mcp.secrets import Redactor
 from tests.responses_api.response.replies import fed
 
 KEY = "canary-8f2c-not-an-openai-looking-key"

@@ -65,7 +65,7 @@ def test_the_example_shows_every_key_and_each_loads(tmp_path: Path) -> None:
     text = text.replace("source: builtin", "source: file").replace("ledger: false", "ledger: true")
     (tmp_path / "config.yaml").write_text(text, "utf-8")
     (tmp_path / "policy.md").write_bytes((ROOT / "config" / "policy.md.example").read_bytes())
-    environ = {"AZURE_OPENAI_KEY": "x" * 8}
+    environ = {"AZURE_OPENAI_KEY": "q7" * 4}
     loaded = clean(load_settings(environ, config_path=str(tmp_path / "config.yaml"), home=tmp_path))
     assert loaded.sources["prices.gpt-5.5"].startswith("yaml:")
     from_file = {key for key, source in loaded.sources.items() if source.startswith("yaml:")}

@@ -44,7 +44,7 @@ openai: {headers_env: {api-key: AZURE}}
 model_profiles: {answer: {model: gpt-5.4}, answer_quick: null}
 policy: {system: {source: builtin}}
 """
-    everything = {"AZURE": "x" * 8, "MODEL_DETAILED": "gpt-5.5", "DEBUG": "1", "OPENAI_API_KEY": CANARY}
+    everything = {"AZURE": "q7" * 4, "MODEL_DETAILED": "gpt-5.5", "DEBUG": "1", "OPENAI_API_KEY": CANARY}
     loads = [load(tmp_path)]
     loads += [load(tmp_path, yaml, everything), load(tmp_path, "model_profiles: {answer: null}\n")]
     loads += [load(tmp_path, "", {"MAX_CITATIONS": "x", "MODEL_ANSWER": "a b", "DEBUG": "~/x"})]

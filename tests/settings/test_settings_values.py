@@ -76,7 +76,7 @@ def test_every_effort_that_some_model_knows_is_accepted(effort: str, tmp_path: P
     assert loaded.settings.model_profiles["answer"].reasoning_effort == effort
 
 
-@pytest.mark.parametrize("text", ["gpt 5", "gpt\n5", "gpt-5\x00", "\udcff", "x" * 257, "${MODEL}"])
+@pytest.mark.parametrize("text", ["gpt 5", "gpt\n5", "gpt-5\x00", "\udcff", "m" * 257, "${MODEL}"])
 def test_a_model_id_is_one_printable_word(text: str, tmp_path: Path) -> None:
     loaded = load(tmp_path, environ={"MODEL_ANSWER": text})
     assert problem(loaded).startswith("model_profiles.answer.model: expected text without blanks, got ")

@@ -14,8 +14,8 @@ import trio
 
 from responses_mcp.asking import Watcher, open_answers
 from responses_mcp.errors import UnusableReply
-from responses_mcp.redaction import MASK
 from responses_mcp.responses_api.response.parser import LONGEST_ANSWER
+from responses_mcp.secrets import MASK
 from responses_mcp.settings.model import OpenAISettings, ServerSettings, Settings
 from responses_mcp.testing import Json, Sse, as_stream, bodies, open_fake_api, stream_events
 from responses_mcp.testing.client import connected_client

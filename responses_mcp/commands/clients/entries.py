@@ -20,8 +20,7 @@ from responses_mcp.commands.clients.known import CLIENTS, ENTRY, Client, Machine
 from responses_mcp.commands.parser import OF_SECRET, OF_SERVER, SERVER
 from responses_mcp.commands.terminal import keep_whole
 from responses_mcp.errors import program
-from responses_mcp.redaction import Redactor
-from responses_mcp.settings.address import is_placeholder
+from responses_mcp.secrets import Redactor, is_unfilled
 from responses_mcp.settings.load import LoadedSettings, load_settings
 from responses_mcp.settings.model import OpenAISettings
 from responses_mcp.settings.schema import PATHS, READ_BY_SERVER
@@ -211,7 +210,7 @@ class Entry(NamedTuple):
         names = secret_variables(self.loaded(self.variables()).settings.openai)
         return any(
             redact(text) != text
-            or ((name in names or OF_SECRET.search(name)) and text.strip() and not is_placeholder(text))
+            or ((name in names or OF_SECRET.search(name)) and text.strip() and not is_unfilled(text))
             for name, text in _named_texts(self.said)
         )
 
@@ -328,7 +327,7 @@ class Entry(NamedTuple):
         if said == client.reference.replace("NAME", name) or client.references.search(said) is None:
             return False
         value = self._filled(said)
-        return bool(value.strip()) and not is_placeholder(value)
+        return bool(value.strip()) and not is_unfilled(value)
 
     def _filled(self, text: str, *, empties: bool = False) -> str:
         """Return a text with what it refers to filled in; of a variable that is not set, the reference may stay."""
@@ -443,7 +442,7 @@ def read_by_server(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def from_the_root(name: str, value: str, machine: Machine) -> str:
     """Return the value of a variable with what in it is a relative path, to the server, made an absolute one."""
-    if name not in PATHS or is_placeholder(value):
+    if name not in PATHS or is_unfilled(value):
         return value
     separator = (";" if machine.system == "windows" else ":") if name == "SSL_CERT_DIR" else None
     paths = value.split(separator) if separator else [value]

@@ -43,7 +43,7 @@ from responses_mcp.commands.terminal import (
     show_now,
 )
 from responses_mcp.errors import program
-from responses_mcp.redaction import Redactor
+from responses_mcp.secrets import Redactor
 from responses_mcp.settings.address import drop_unfilled
 from responses_mcp.settings.load import LoadedSettings, load_settings
 from responses_mcp.settings.model import Settings
@@ -95,7 +95,7 @@ def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
     start = _Start.of(options, found, server, here)
     # Nothing that is said holds a secret on purpose; what an API or a child process says might.
     openais = (here.settings.openai, start.loaded.settings.openai)
-    secrets = [secret for openai in openais for secret in (openai.api_key, *openai.headers.values())]
+    secrets = [secret for openai in openais for secret in openai.secrets]
     secrets += proxy_secrets()
     with _variables(start.environ):
         secrets += proxy_secrets()

@@ -20,7 +20,8 @@ from responses_mcp.commands.clients.known import CLIENTS, ClientLimits, client_l
 from responses_mcp.commands.doctor.configuration import check_manuals
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
 from responses_mcp.errors import program
-from responses_mcp.settings.address import is_loopback, is_placeholder
+from responses_mcp.secrets import is_unfilled
+from responses_mcp.settings.address import is_loopback
 from responses_mcp.settings.model import OpenAISettings, Settings
 from responses_mcp.settings.setting import names_in
 
@@ -176,7 +177,7 @@ def _lacking(entry: Entry, openai: OpenAISettings) -> list[str]:
     return [
         name
         for name in dict.fromkeys(judged)
-        if (not given.get(name, "").strip() or is_placeholder(given[name])) and entry.elsewhere(name) is None
+        if (not given.get(name, "").strip() or is_unfilled(given[name])) and entry.elsewhere(name) is None
     ]
 
 

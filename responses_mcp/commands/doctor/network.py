@@ -18,12 +18,12 @@ from responses_mcp.commands.doctor.findings import Finding, Tell, fail, fail_by,
 from responses_mcp.commands.doctor.model_ends import Announced
 from responses_mcp.commands.doctor.network_settings import CA_VARIABLES_OF_OTHERS, Way, spelled
 from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, RateLimited, UpstreamError, program
-from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.http.client import open_connections
 from responses_mcp.responses_api.http.connections import Request
 from responses_mcp.responses_api.http.network import certificate_cure, tls_error
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.response.reply import ReplyBudget, ReplyReader
+from responses_mcp.secrets import Redactor
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
 
 _STEP: Final = 5.0  # seconds for a name or a connection
@@ -67,7 +67,7 @@ async def _steps(
         headers = credential_headers(openai)
     except AuthenticationFailed:  # the key has a line of its own; the rest of the way can be tried without it
         headers = {}
-    redact = Redactor([openai.api_key, *openai.headers.values()])
+    redact = Redactor(openai.secrets)
     reply = ReplyReader(most_bytes=RequestSettings().max_reply_bytes, budget=ReplyBudget(), redact=redact)
     url = f"{openai.base_url}/models"
     wanted = {"accept": "application/json", "user-agent": f"openai-responses-mcp/{__version__}", **headers}

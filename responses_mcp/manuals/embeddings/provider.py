@@ -26,7 +26,7 @@ def open_embedder(settings: Settings, api: Callable[[], ResponsesApi] | None = N
         return None
     # Few ask for it.
     from responses_mcp.manuals.embeddings.endpoint import EmbeddingsEndpoint  # noqa: PLC0415
-    from responses_mcp.outgoing import OutgoingText  # noqa: PLC0415
+    from responses_mcp.secrets import OutgoingText  # noqa: PLC0415
 
     openai = settings.openai
 
@@ -36,7 +36,7 @@ def open_embedder(settings: Settings, api: Callable[[], ResponsesApi] | None = N
         return ResponsesApi(replace(openai, base_url=address_of(settings)), settings.request)
 
     shared = chosen.base_url in (None, openai.base_url)
-    outgoing = OutgoingText(settings)
+    outgoing = OutgoingText(settings.privacy.outgoing_secrets, settings.openai.secrets)
     opening = api if shared and api is not None else of_its_own
     return EmbeddingsEndpoint(chosen, opening, lambda text: outgoing.masked(text).text)
 

@@ -8,15 +8,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from responses_mcp.errors import KeyUnusable
-from responses_mcp.settings.address import is_loopback, is_placeholder
+from responses_mcp.secrets import is_unfilled
+from responses_mcp.settings.address import is_loopback
 from responses_mcp.settings.model import OpenAISettings
 
-# As pages and files write a key that is to be replaced. No key of OpenAI's has any of it; a gateway's may be any word.
-_EXAMPLE: Final = re.compile(
-    r"^(sk-)?(your|insert|paste)[-_ ]|^(sk-)?my[-_](openai[-_])?(api[-_])?key$|^<.*>$|\.{3}|…|\*{3}|"
-    r"^(sk-)?(proj-)?x{4,}|^sk-?$|^change[-_]?me$|^todo$|^(openai[-_])?api[-_]?key$",
-    re.IGNORECASE,
-)
 # With which servers a key is wrong, how it looks then, what is wrong with it, and the cure.
 _WRONG: Final = (
     ("any", re.compile(r"^(export\s+)?[A-Z][A-Z0-9_]*KEY=."), "begins with the name of a variable",
@@ -24,7 +19,6 @@ _WRONG: Final = (
     ("any", re.compile(r"^[a-z]+://"), "tells where a secret lies, and is none",
      "Start this through the program that puts the secret in its place, such as `op run`."),
     ("any", re.compile(r"^Bearer "), "begins with Bearer", "Take that word away; it is added."),
-    ("any elsewhere", _EXAMPLE, "is an example", "Put a key of your own into it."),
     ("any", re.compile(r"\s"), "has white space or a line break in it", "Remove it."),
     ("any", re.compile(r"""^["'`]|["'`]$"""), "has quotation marks around it", "Remove them."),
     ("any", re.compile(r"[^!-~]|(;|,|\\[nr])$"), "has characters that no API key has", "Copy the key again."),
@@ -42,10 +36,17 @@ def credential_headers(openai: OpenAISettings) -> dict[str, str]:
     headers: dict[str, str] = {}
     key, name, host = (openai.api_key or "").strip(), openai.api_key_env, _host(openai.base_url)
     is_local = is_loopback(host)
-    if is_placeholder(key) and is_local:
+    is_reference = is_unfilled(key) and ("$" in key or key[0] in "%{")
+    if is_reference and is_local:
         key = ""  # Claude Code leaves the name of a variable that is not set, and here none has to be
     if key:
-        _require_usable(key, name, {"any", "any here" if is_local else "any elsewhere", host})
+        if is_reference:
+            cause = f"There is no API key: the environment variable {name} holds an unexpanded placeholder."
+            raise KeyUnusable(cause, variable=name, unfilled=True)
+        if is_unfilled(key) and not is_local:  # where a server may take any word
+            cause = f"The API key in the environment variable {name} is an example."
+            raise KeyUnusable(cause, variable=name, remedy="Put a key of your own into it.")
+        _require_usable(key, name, {"any", host})
         headers["authorization"] = f"Bearer {key}"
     elif not openai.headers and not is_local:
         state = "is not set" if openai.api_key is None else "is empty"
@@ -68,9 +69,6 @@ def key_from(openai: OpenAISettings) -> str:
 
 
 def _require_usable(key: str, name: str, servers: AbstractSet[str]) -> None:
-    if is_placeholder(key):
-        cause = f"There is no API key: the environment variable {name} holds an unexpanded placeholder."
-        raise KeyUnusable(cause, variable=name, unfilled=True)
     for server, pattern, wrong, remedy in _WRONG:
         if server in servers and pattern.search(key):
             cause = f"The API key in the environment variable {name} {wrong}."

@@ -14,7 +14,6 @@ from itertools import repeat
 
 from responses_mcp.errors import UnusableReply, UpstreamError
 from responses_mcp.json_types import JsonObject, as_object, objects, replace_lone_surrogates, text_at
-from responses_mcp.redaction import Redact, redacted_beginning
 from responses_mcp.responses_api.response.dates import read_date
 from responses_mcp.responses_api.response.sources import Citation, choose_citations, without_block, written
 from responses_mcp.responses_api.response.web_pages import (
@@ -25,6 +24,7 @@ from responses_mcp.responses_api.response.web_pages import (
     without_tracking,
 )
 from responses_mcp.sanitization import line_at, sanitized
+from responses_mcp.secrets import Redact, redacted_beginning
 from responses_mcp.usage.bill import Usage
 
 # What is looked at, of what an API may send without end: items, and parts of all messages together; annotations of all

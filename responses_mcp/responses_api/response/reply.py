@@ -14,10 +14,10 @@ from typing import Final, cast
 
 from responses_mcp.errors import Progress, UnusableReply
 from responses_mcp.json_types import JsonObject
-from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.failures import LONGEST_READ, Head, http_error, refusal_in, response_error
 from responses_mcp.responses_api.response.streaming import EventStream, ResponseStream, decode
 from responses_mcp.responses_api.watcher import NOBODY, Watcher
+from responses_mcp.secrets import Redact
 
 LARGE_BYTES: Final = 32 * 1024  # of a reply, above which other tasks run before it is decoded
 _BLANK: Final = b" \t\r\n\xef\xbb\xbf"  # and a byte order mark, before a body

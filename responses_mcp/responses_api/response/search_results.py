@@ -15,7 +15,6 @@ from itertools import repeat
 
 from responses_mcp.errors import RequestRefused, ServiceFailed
 from responses_mcp.json_types import JsonObject, as_object, objects, text_at
-from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.response.dates import read_date
 from responses_mcp.responses_api.response.parser import (
     MOST_SOURCES,
@@ -27,6 +26,7 @@ from responses_mcp.responses_api.response.parser import (
 )
 from responses_mcp.responses_api.response.web_pages import LINK, address, is_within, page_key, shown
 from responses_mcp.sanitization import line_at
+from responses_mcp.secrets import Redact
 from responses_mcp.usage.bill import Usage
 
 _LONGEST_TITLE = 300  # characters

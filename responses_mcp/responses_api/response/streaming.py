@@ -17,11 +17,11 @@ from typing import Final, TypeAlias, cast
 
 from responses_mcp.errors import ConnectionFailed, Progress
 from responses_mcp.json_types import JsonObject, as_object, objects, text_at
-from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.failures import read_failure
 from responses_mcp.responses_api.response.web_pages import host_of
 from responses_mcp.responses_api.watcher import Place, Watcher
 from responses_mcp.sanitization import sanitized
+from responses_mcp.secrets import Redact
 
 MOST_VALUES: Final = 250_000  # in one JSON text: it is read in one go, which holds up everything else
 _MOST_KEPT: Final = 10_000  # events that may have to complete the output of the terminal one

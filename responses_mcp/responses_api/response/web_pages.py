@@ -12,8 +12,8 @@ from contextlib import suppress
 from functools import lru_cache
 from urllib.parse import quote
 
-from responses_mcp.redaction import Redact
 from responses_mcp.sanitization import sanitized
+from responses_mcp.secrets import Redact
 
 _LONGEST_HOST = 253  # of DNS; the idna codec takes time in proportion to the square
 _HOST = r"\[[0-9a-f:.]+\]|(?!\.)[^\x00-,/:-@\[-^`{-\x7f\s]+"

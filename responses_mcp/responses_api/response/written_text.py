@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.response.sources import LONGEST_HEADER, header_of, kind_of
 from responses_mcp.responses_api.response.web_pages import without_markers, without_tracking
 from responses_mcp.sanitization import sanitized
+from responses_mcp.secrets import Redact
 
 _LONGEST_WAIT: Final = 4 * 1024  # characters; to put a line together with each delta takes time
 # Words, up to a mark of the model or a sequence for a terminal, which wait for the end of their line.

@@ -13,9 +13,9 @@ from responses_mcp.errors import (
     UpstreamError,
 )
 from responses_mcp.protocol.jsonrpc import encode
-from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.failures import response_error
 from responses_mcp.responses_api.response.parser import LONGEST_ANSWER, Answer, read_answer
+from responses_mcp.secrets import Redactor
 from responses_mcp.testing import bodies
 from responses_mcp.testing.bodies import (
     DEVIATIONS,

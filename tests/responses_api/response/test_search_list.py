@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.redaction import Redact, Redactor
 from responses_mcp.responses_api.response.search_results import SearchResult, listed_items, read_results
+from responses_mcp.secrets import Redact, Redactor
 from responses_mcp.testing import bodies
 
 TODAY = "2026-11-22"

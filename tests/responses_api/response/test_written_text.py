@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.json_types import replace_lone_surrogates
-from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.response.web_pages import without_markers, without_tracking
 from responses_mcp.responses_api.response.written_text import WrittenText
+from responses_mcp.secrets import Redactor
 from tests.growth import Hostile, superlinear
 
 PROSE = (
