@@ -51,8 +51,8 @@ def main() -> None:
 
     def end_quietly(number: int, frame: object) -> None:  # noqa: ARG001  # the signature of a signal handler
         try:
-            if "responses_mcp.debuglog" in sys.modules:  # the client may have had answers, and the log tells of them
-                import logging  # noqa: PLC0415  # complete by then: the module that imports debuglog needs it before
+            if "responses_mcp.logs" in sys.modules:  # the client may have had answers, and the log tells of them
+                import logging  # noqa: PLC0415  # complete by then: the module that imports logs needs it before
 
                 logging.shutdown()
         finally:

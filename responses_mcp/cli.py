@@ -11,8 +11,8 @@ from contextlib import suppress
 from importlib import import_module
 
 from responses_mcp import __version__
-from responses_mcp.debuglog import configure
 from responses_mcp.errors import KeyUnusable, exhausted, program
+from responses_mcp.logs import configure
 from responses_mcp.secrets import Redactor
 from responses_mcp.settings import LoadedSettings, load_settings, show_config
 from responses_mcp.settings.address import drop_unfilled
@@ -200,7 +200,7 @@ def _serve(loaded: LoadedSettings, *, show: bool) -> int:
     unfilled = drop_unfilled(os.environ)
     if sys.__stdin__ is not None and sys.__stderr__ is not None and os.isatty(0) and os.isatty(2):
         _tell(_WAITING.format(program=program()))
-    handler = configure(
+    closing = configure(
         debug=settings.server.debug,
         debug_file=settings.server.debug_file,
         redact=Redactor(settings.openai.secrets),
@@ -235,5 +235,5 @@ def _serve(loaded: LoadedSettings, *, show: bool) -> int:
         log.debug("traceback", exc_info=error)
         return 1
     finally:
-        handler.close()
+        closing.close()
     return 0

@@ -3,12 +3,12 @@
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-from responses_mcp import debuglog
-from responses_mcp.debuglog import LogHandler, configure
+from responses_mcp import logs
+from responses_mcp.logs import configure
 from responses_mcp.secrets import Redactor
 
 ROOT = logging.getLogger("responses_mcp")
@@ -17,20 +17,20 @@ ROOT = logging.getLogger("responses_mcp")
 @contextmanager
 def configured(
     *, debug: bool = True, debug_file: Path | str | None = None, redact: Redactor | None = None, flush: float = 5
-) -> Iterator[LogHandler]:
-    """Configure as the command line does; leaving the block closes the handler, which writes what is queued.
+) -> Iterator[ExitStack]:
+    """Configure as the command line does; leaving the block closes the log, which writes what is queued.
 
     It has `flush` seconds for that, more than in earnest, because the machine may be busy.
     """
     before = ROOT.level, ROOT.propagate
-    handler = configure(
+    closing = configure(
         debug=debug, debug_file=None if debug_file is None else str(debug_file), redact=redact or Redactor()
     )
     try:
-        yield handler
+        yield closing
     finally:
-        with patch.object(debuglog, "FLUSH_SECONDS", flush):
-            handler.close()
+        with patch.object(logs, "FLUSH_SECONDS", flush):
+            closing.close()
         ROOT.setLevel(before[0])
         ROOT.propagate = before[1]
 

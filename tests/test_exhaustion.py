@@ -168,7 +168,7 @@ async def test_a_call_for_which_there_is_no_memory_says_so(tmp_path: Path) -> No
 def test_a_debug_file_that_cannot_be_opened_for_want_of_descriptors_is_told_with_the_cure(tmp_path: Path) -> None:
     # One descriptor is left, for the log on stderr.
     code = """
-from responses_mcp.debuglog import configure
+from responses_mcp.logs import configure
 from responses_mcp.secrets import Redactor
 spent(1)
 configure(debug=True, debug_file="log", redact=Redactor()).close()

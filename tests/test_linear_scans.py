@@ -97,8 +97,8 @@ def search(text: str, annotations: list[Any]) -> None:
 
 
 def log_line(text: str) -> None:
-    with configured(redact=Redactor("canary-secret")) as handler:
-        handler.format(logging.LogRecord("responses_mcp", logging.INFO, "", 0, "heard %s", (text,), None))
+    with configured(redact=Redactor("canary-secret")):
+        logging.getLogger("responses_mcp").info("heard %s", text)
 
 
 def file_of(text: str) -> io.BytesIO:

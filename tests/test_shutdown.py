@@ -67,7 +67,7 @@ async def test_signals_that_follow_while_the_process_ends_do_not_change_its_exit
 
 HALF_BUILT = """
 import logging, os, signal, sys
-from responses_mcp import debuglog
+from responses_mcp import logs
 
 built = sys.argv.pop()
 
@@ -77,9 +77,9 @@ def interrupted(handler, *args):
     os.kill(os.getpid(), signal.SIGTERM)
 
 if built == "registered":
-    debuglog.LogHandler.__init__ = interrupted
+    logs.LogHandler.__init__ = interrupted
 else:
-    debuglog.LogHandler.createLock = interrupted
+    logs.LogHandler.createLock = interrupted
 """
 
 
@@ -93,8 +93,8 @@ def test_a_signal_while_the_log_is_being_set_up_ends_the_process_quietly(tmp_pat
 # Stands in for Trio: a client that got its answers from the prologue may end us before Trio's handlers are in place.
 ENDED_BEFORE_TRIO = f"""
 import logging, os, signal
-from responses_mcp import debuglog
-debuglog.FLUSH_SECONDS = {WAIT}  # the machine may be busy
+from responses_mcp import logs
+logs.FLUSH_SECONDS = {WAIT}  # the machine may be busy
 for number in range(200):
     logging.getLogger("responses_mcp").debug("line %d", number)
 os.kill(os.getpid(), signal.SIGTERM)

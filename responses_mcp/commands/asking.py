@@ -23,9 +23,9 @@ from responses_mcp.commands.terminal import (
     on_terminal,
     remark,
 )
-from responses_mcp.debuglog import configure
 from responses_mcp.errors import BadArgument, ConfigError, KeyUnusable, ResponsesMcpError, program
 from responses_mcp.json_types import JsonObject
+from responses_mcp.logs import configure
 from responses_mcp.secrets import Redactor, told
 from responses_mcp.settings.model import ServerSettings, Settings
 from responses_mcp.usage.bill import Usage
@@ -89,11 +89,11 @@ def debug_log(server: ServerSettings, redact: Redactor) -> Generator[None]:
         return
     log = logging.getLogger("responses_mcp")
     level, propagate = log.level, log.propagate
-    handler = configure(debug=True, debug_file=server.debug_file, redact=redact)
+    closing = configure(debug=True, debug_file=server.debug_file, redact=redact)
     try:
         yield
     finally:
-        handler.close()
+        closing.close()
         log.setLevel(level)
         log.propagate = propagate
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from responses_mcp.debuglog import FLUSH_SECONDS, MAX_WAITING_BYTES, MAX_WAITING_LINES
+from responses_mcp.logs import FLUSH_SECONDS, MAX_WAITING_BYTES, MAX_WAITING_LINES
 from responses_mcp.secrets import Redactor
 from tests.debug_lines import ROOT, configured, stderr_as
 
@@ -238,9 +238,9 @@ def test_lines_that_wait_are_bounded_in_bytes_too(pipe: tuple[int, int]) -> None
 
 
 def test_closing_does_not_wait_long_for_a_stderr_that_nobody_reads(pipe: tuple[int, int]) -> None:
-    with stderr_as(pipe[1]), configured(flush=0) as handler:
+    with stderr_as(pipe[1]), configured(flush=0) as closing:
         log.debug("x" * 1_000_000)
-        closer = threading.Thread(target=handler.close)
+        closer = threading.Thread(target=closing.close)
         closer.start()
         closer.join(FLUSH_SECONDS + 5)
         assert not closer.is_alive()
