@@ -35,7 +35,7 @@ COMPILE_LATER = {
     "secrets.pattern",
     "manuals.search.query.term",
     "manuals.search.query.as_written",
-    "responses_api.response.sources._read",
+    "responses_api.response.sources._dates",
     "commands.manuals._words_of",
 }
 

@@ -10,7 +10,7 @@ import datetime
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import islice, repeat
 
 from responses_mcp.errors import UnusableReply, UpstreamError
 from responses_mcp.json_types import JsonObject, as_object, objects, replace_lone_surrogates, text_at
@@ -20,8 +20,7 @@ from responses_mcp.responses_api.response.web_pages import (
     address,
     closing_nothing,
     is_within,
-    without_markers,
-    without_tracking,
+    without_marks,
 )
 from responses_mcp.sanitization import line_at, sanitized
 from responses_mcp.secrets import Redact, redacted_beginning
@@ -41,8 +40,6 @@ _SHORTENED = (
     "[Cut here: the first {shown:,} of {all:,} characters are shown. Ask for a shorter answer, or for a part of it.]"
 )
 _SENTENCE_ENDS = ("\n", ". ", "! ", "? ", "。", "！", "？")
-_BACK = 2_000  # characters in which an end of a sentence is looked for, from the cut on
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 # The names under which an annotation may tell when its page was published; the API's own tells nothing.
 _DATES = ("published_at", "published_date", "publication_date", "date_published", "date")
 _ITEM_KIND = re.compile("[a-z_]{1,80}")  # that a message may name; anything else could be a secret
@@ -98,23 +95,19 @@ def read_answer(
     """
     items = output_items(response)
     messages = answer_messages(items)
-    said = joined_text(messages, "output_text", "text", redact)
-    # Once more: without a mark inside, a secret is whole again.
-    text = redact(without_tracking(without_markers(said))).strip()
+    text = without_marks(joined_text(messages, "output_text", "text", redact), redact).strip()
     text = text or joined_text(messages, "refusal", "refusal", redact).strip()
     truncated = response.get("status") == "incomplete"
     if not text:
         raise no_text(items, redact, truncated=truncated)
     today = datetime.date.fromisoformat(date)
-    noted = list(annotations_of(messages))
-    cited = [page for page in _cited_urls(noted, redact, today) if not is_within(page.url, blocked)]
-    named = list(_cited_files(noted, redact)) if files else []
+    cited = [each for each in _cited(messages, redact, today, files=files) if not is_within(each.url, blocked)]
     searches = [item for item in items if item.get("type") == "web_search_call" and item.get("status") != "failed"]
     citations: tuple[Citation, ...] = ()
     block = ""
-    if used_search := bool(searches or cited or named):
-        found = _sources(searches, redact, with_pages=not cited)
-        consulted = [*named, *(each for each in found if not is_within(each.url, blocked))]
+    if used_search := bool(searches or cited):
+        found = _consulted(searches, redact, with_pages=not any(each.is_page for each in cited))
+        consulted = (each for each in found if not is_within(each.url, blocked))
         text, citations = without_block(text, choose_citations(cited, consulted, limit=max_citations), today)
         block = written(citations, date)
     if truncated:
@@ -126,26 +119,19 @@ def read_answer(
 def _shortened(body: str, sources: str, most: int) -> str:
     """Return an answer with `most` characters: a beginning of its body, a mark that says so, and its sources.
 
-    Sources that take more than half of the room are cut, too, at a line.
+    The body ends with a sentence, if one ends in the second half; code that is open is closed. Sources that take more
+    than half of the room are cut, too, at a line.
     """
     if len(sources) > most // 2:
         sources = sources[: max(sources.rfind("\n", 0, most // 2 + 1), 0)]
-    shown = _beginning(body, max(most - len(sources) - len(_SHORTENED) - 24, 0))  # with the numbers and line ends
+    room = max(most - len(sources) - len(_SHORTENED) - 30, 0)  # with the numbers, line ends and a fence
+    shown = body[:room]
+    if len(body) > room:
+        sentence = max(shown.rfind(end, room // 2) for end in _SENTENCE_ENDS) + 1
+        shown = shown[: sentence or room].rstrip()
     mark = _SHORTENED.format(shown=len(shown), all=len(body))
-    return "\n\n".join(filter(None, (shown, mark, sources)))[:most]
-
-
-def _beginning(text: str, most: int) -> str:
-    """Return the beginning of a text, up to the end of a sentence, else of a word; code that is open is closed."""
-    if len(text) <= most:
-        return text
-    start = max(most - _BACK, most // 2)
-    sentence = max(text.rfind(end, start, most) for end in _SENTENCE_ENDS) + 1
-    shown = text[: sentence or text.rfind(" ", start, most) + 1 or most].rstrip()
-    fences = _FENCE.findall(shown)
-    if len(fences) % 2 == 0:
-        return shown
-    return f"{shown[: most - len(fences[-1]) - 1]}\n{fences[-1]}"
+    fence = "\n```" if f"\n{shown}".count("\n```") % 2 else ""
+    return "\n\n".join(filter(None, (shown + fence, mark, sources)))[:most]
 
 
 def no_text(items: list[JsonObject], redact: Redact, *, truncated: bool) -> UpstreamError:
@@ -165,32 +151,31 @@ def no_text(items: list[JsonObject], redact: Redact, *, truncated: bool) -> Upst
     )
 
 
-def _cited_urls(noted: Iterable[JsonObject], redact: Redact, today: datetime.date) -> Iterator[Citation]:
-    for annotation in noted:
-        url = address(line_at(annotation, "url", redact))
-        if annotation.get("type") == "url_citation" and url:
+def _cited(
+    messages: list[list[JsonObject]], redact: Redact, today: datetime.date, *, files: bool
+) -> Iterator[Citation]:
+    """Yield the pages that annotations cite, and with `files` those of vector stores by their names."""
+    for annotation in annotations_of(messages):
+        if annotation.get("type") == "url_citation" and (url := address(line_at(annotation, "url", redact))):
             dates = (read_date(annotation[name], today) for name in _DATES if name in annotation)
             title = _name_at(annotation, "title", redact)
             yield Citation(url, title or None, next(filter(None, dates), ""))
+        elif files and annotation.get("type") == "file_citation":
+            names = (_name_at(annotation, member, redact) for member in ("filename", "file_id"))
+            yield from (Citation(name, "file") for name in islice(filter(None, names), 1))
 
 
-def _cited_files(noted: Iterable[JsonObject], redact: Redact) -> Iterator[Citation]:
-    for annotation in noted:
-        name = _name_at(annotation, "filename", redact) or _name_at(annotation, "file_id", redact)
-        if annotation.get("type") == "file_citation" and name:
-            yield Citation(name, "file")
-
-
-def _sources(searches: list[JsonObject], redact: Redact, *, with_pages: bool) -> Iterator[Citation]:
+def _consulted(searches: list[JsonObject], redact: Redact, *, with_pages: bool) -> Iterator[Citation]:
+    """Yield the sources of searches that have a name, and those that have a URL `with_pages`."""
     looks = repeat(None, MOST_SOURCES)
-    for search in searches:
-        for source in objects(as_object(search.get("action")).get("sources"), looks):
-            if text_at(source, "url").strip():
-                url = address(line_at(source, "url", redact)) if with_pages else None
-                if url:
-                    yield Citation(url)
-            elif name := _name_at(source, "name", redact) or _name_at(source, "id", redact):
-                yield Citation(name, _name_at(source, "type", redact) or "source")
+    for source in (
+        each for search in searches for each in objects(as_object(search.get("action")).get("sources"), looks)
+    ):
+        if text_at(source, "url").strip():
+            if with_pages and (url := address(line_at(source, "url", redact))):
+                yield Citation(url)
+        elif name := _name_at(source, "name", redact) or _name_at(source, "id", redact):
+            yield Citation(name, _name_at(source, "type", redact) or "source")
 
 
 def _name_at(mapping: JsonObject, key: str, redact: Redact) -> str:

@@ -1,49 +1,46 @@
 """The `Sources:` block of an answer: the server writes it, from the citations (spec 3.2).
 
 A model often ends its answer in a block of its own: a header, its sources, and perhaps one more paragraph. The header
-and the sources are taken out and read for dates; what says more than that stays. Lines are read from the end of the
-text up to the first that belongs to no block, so the work is linear, and a second pass changes nothing.
+and the sources are cut off and read for dates; a block with anything else in it stays. Lines are read from the end of
+the text up to the first that belongs to no block, so the work is linear, and a second pass changes nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
-from math import inf
-from typing import Final, Literal
+from operator import itemgetter
+from typing import Final
 
 from responses_mcp.json_types import JsonObject
-from responses_mcp.responses_api.response.dates import DATE, calendar_date
+from responses_mcp.responses_api.response.dates import dates_in
 from responses_mcp.responses_api.response.web_pages import page_key
 
 LONGEST_HEADER: Final = 80  # characters
 _MOST_LINES: Final = 1_000  # at the end of an answer, in which its block is looked for
 _MOST_ENDS: Final = 5  # of an address
-_FEWEST_WORDS: Final = 3  # of a sentence; "JMA, published 2026-11-20." is none
+_FEWEST_WORDS: Final = 3  # of a sentence beside a source; "JMA, published 2026-11-20." is none
 
 _IS_URL: Final = re.compile("https?://", re.IGNORECASE)
-_ADDRESS: Final = r"https?://[^\s<>\"\\^`{}|、。，．！？：；「」『』（）【】〔〕〈〉《》［］“”…]{1,1000}"
+_ADDRESS: Final = r"(?i:https?://)[^\s<>\"\\^`{}|、。，．！？：；「」『』（）【】〔〕〈〉《》［］“”…]{1,1000}"
 _TOUCHING: Final = re.compile(r"[()\[\]]|[^\x00-\x7f]")
-_NAMES_ONE: Final = re.compile("https?://|[0-9]{4} ?[-/.年]", re.IGNORECASE)  # an address, or a date
 _DRAWN: Final = re.compile(r"[ \t\u3000>]*(?:<(/?)(?:details|summary|div|ul|ol|p|hr)[^<>]{0,80}>|[-=*_][-=*_ ]{2,99}|)")
-_ITEM: Final = re.compile(  # a mark in front, or a line that belongs to one
+_MARKED: Final = re.compile(
     r"[ \t\u3000>]*(?:[-*+][ \t]|[•・‣◦●○■□◆◇①-⑳|]|[0-9０-９]{1,3}[.)．）](?![0-9０-９])|\[\^?\w{1,4}\])|[ \t\u3000]"
 )
+_DATED_OR_LINKED: Final = re.compile("https?://|[0-9]{4} ?[-/.年]", re.IGNORECASE)
 _NEVER_HEADER: Final = re.compile(r"[ \t>]*(?:[-*+][ \t]+[^*]|[0-9|`])")
 _FOR_SOURCES: Final = re.compile(
-    r"(?<![^\W_])(?:sources?|r[eé]f[eé]ren(?:ces?|cias|zen)|citations?|bibliography|works cited|fuentes|fonti|источники"
-    r"|(?:internet|online|web)?quellen?(?:angaben?|verzeichnis|nachweise?)?|(?:einzel)?nachweise?|belege"
-    r"|literatur(?:angaben|verzeichnis)?)(?![^\W_])"
-    r"|(?:主な|主要|資料|资料|信息){0,3}(?:出典|出所|出处|出處|情報源|参考|參考|引用|参照|(?<!リ)ソース|来源|來源|출처)"
-    r"(?:文献|文獻|資料|资料|情報|リンク|サイト|にした|した|链接|連結|网站|網站|网址|来源|來源|元|先|一覧){0,3}",
+    r"sources?|references?|citations?|bibliography|works cited|quellen|fuentes|fonti|références|источники|출처"
+    r"|出典|出所|情報源|参考|引用|参照|ソース|来源|來源",
     re.IGNORECASE,
 )
-_BESIDE_IT: Final = re.compile(  # what a header may have beside such a word and still be one of no other words
-    r"<[^<>]*>|[(（][^()（）]*[)）]|[\W\d_]|(?<![^\W_])(?:key|main|web|other|further|list|of|and|used|cited|consulted|dates?"
-    r"|links?|urls?|und|weitere)(?![^\W_])",
+_BESIDE_IT: Final = re.compile(  # what else a header may have
+    r"<[^<>]*>|[(（][^()（）]*[)）]|[\W\d_]|主な|文献|資料|资料|情報|信息|リンク|链接|サイト|した|元|先|一覧"
+    r"|(?<![a-z])(?:key|main|primary|further|reading|web|list|of|and|used|cited|consulted|accessed|dates?|links?|urls?)(?![a-z])",
     re.IGNORECASE,
 )
 _TITLE: Final = re.compile(  # of a source; or words in front of a date
@@ -51,6 +48,9 @@ _TITLE: Final = re.compile(  # of a source; or words in front of a date
 )
 _SENTENCE_ENDS: Final = re.compile(r"[.!?](?=[\s)\"'”*_]|\Z)|[。！？…]")
 _WORD: Final = re.compile(r"[\u3041-\u309f]|[\u30a0-\u30ff\u3400-\u9fff]{2}|[^\W\d_\u3041-\u30ff\u3400-\u9fff]+")
+_PART_ENDS: Final = re.compile(r"[、。;；()（）|·]|,(?! ?[0-9]{4})")  # of words about a source
+_ACCESSED: Final = re.compile("accessed|retrieved|viewed|閲覧|アクセス|参照|取得", re.IGNORECASE)
+_PUBLISHED: Final = re.compile("published|公開|公表|発表|掲載", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,11 @@ class Citation:
     url: str
     title: str | None = None
     published_at: str = ""
+
+    @property
+    def is_page(self) -> bool:
+        """Tell whether the source has a URL."""
+        return _IS_URL.match(self.url) is not None
 
     def as_json(self) -> JsonObject:
         """Return the object of the output contract; an unknown title is left out."""
@@ -80,27 +85,22 @@ def choose_citations(cited: Iterable[Citation], consulted: Iterable[Citation], *
     the first of them, so that where the facts came from stays visible. Keys are those of pages, and names.
     """
     limit = max(1, limit)
-    consulted = list(consulted)
-    pages = _merged(cited) or _merged((each for each in consulted if _IS_URL.match(each.url)), most=limit)
-    names = _merged(each for each in consulted if not _IS_URL.match(each.url))
+    cited, consulted = list(cited), list(consulted)
+    pages = _merged(each for each in cited if each.is_page) or _merged(each for each in consulted if each.is_page)
+    names = _merged(each for each in (*cited, *consulted) if not each.is_page)
     kept = [*pages.items(), *names.items()][:limit]
     if names and len(pages) >= limit > 1:
         kept[-1] = next(iter(names.items()))
     return dict(kept)
 
 
-def _merged(mentions: Iterable[Citation], *, most: int | None = None) -> dict[str, Citation]:
-    """Join mentions of one page: the first form of its URL, and the first title and date that say anything.
-
-    With `most`, what comes after so many different pages is not looked at.
-    """
+def _merged(mentions: Iterable[Citation]) -> dict[str, Citation]:
+    """Join mentions of one page: the first form of its URL, and the first title and date that say anything."""
     merged: dict[str, Citation] = {}
     for mention in mentions:
         page = page_key(mention.url) or mention.url
         first = merged.get(page, mention)
         merged[page] = Citation(first.url, first.title or mention.title, first.published_at or mention.published_at)
-        if len(merged) == most:
-            break
     return merged
 
 
@@ -116,134 +116,104 @@ def without_block(text: str, citations: Mapping[str, Citation], today: date) -> 
     That is the one that the block has, else the citation's own, else `today`. Days that have not come are none.
     """
     lines = text.rstrip().rsplit("\n", _MOST_LINES)
-    top = len(lines)  # of the block
-    listed: list[str] = []  # the lines of sources below this one, from the last to the first
-    stays: list[str] = []  # the others: items that say more, and the paragraph behind them
-    parted = False  # a blank line has something behind it
-    behind: list[str] = []  # what stays of a block
+    behind_code = (at + 1 for at, line in enumerate(lines) if is_fence(line))
+    first = max([0, len(lines) - _MOST_LINES, *behind_code])
+    end = above = len(lines)
+    while above > first and not is_drawn(lines[above - 1]) and header_of(lines[above - 1]) is None:
+        above -= 1  # of the last paragraph, what says more stays behind the block
+        end = end if is_source(lines[above]) else above
+    top = end
+    listed: list[str] = []  # the sources below this line, from the last to the first
     dates: dict[str, str] = {}
-    for at in reversed(range(max(top - _MOST_LINES, 0), top)):
-        line, header = lines[at], header_of(lines[at])
+    for at in reversed(range(first, end)):
+        line, source = lines[at], header_of(lines[at])
         # With a source on its line, and right below another line, a header says where that is from.
-        if header and not (header[1] and at and kind_of(lines[at - 1]) != "blank"):
-            found = _dates(header, listed[::-1], stays, citations, today)
-            if found is not None:
-                top, behind, stays, listed, dates = at, behind + stays, [], [], found | dates
-                continue
-        kind = kind_of(line)
-        if kind == "source":
-            listed.append(line)
-        elif kind == "blank":
-            parted = parted or bool(listed or stays)
-        elif kind == "code" or top < len(lines) or (kind == "text" and parted):
+        if source is not None and not (source and at and not is_drawn(lines[at - 1])):
+            found = _dates([source, *reversed(listed)], citations, today)
+            if found is None and (source or listed or end < len(lines)):
+                break
+            top, listed, dates = at, [], (found or {}) | dates
+        elif not is_source(line):
             break
-        elif kind == "item":
-            stays = [line, *stays]
-        else:
-            stays, listed = lines[at:], []
-    while top and (drawn := _DRAWN.fullmatch(lines[top - 1].rstrip())) and not drawn[1]:
-        top -= 1
-    parts = ("\n".join(each).rstrip() for each in (lines[:top], behind))
+        elif not is_drawn(line):
+            listed.append(line)
+    body, remark = (lines[:top], lines[end:]) if top < end else (lines, [])
+    while body and (drawn := _DRAWN.fullmatch(body[-1].rstrip())) and not drawn[1]:
+        body.pop()
     accessed = today.isoformat()
     dated = (
         replace(each, published_at=dates.get(key) or each.published_at or accessed) for key, each in citations.items()
     )
-    return "\n\n".join(filter(None, parts)), tuple(dated)
+    return "\n\n".join("\n".join(each).rstrip() for each in (body, remark) if each), tuple(dated)
 
 
 # Where the block is
 
 
-def header_of(line: str) -> tuple[bool, str] | None:
-    """Return whether a header has no words but those for sources, and what is behind its colon; None if it is none."""
+def header_of(line: str) -> str | None:
+    """Return the source on the line of a header, "" for a header alone; None if the line is no header."""
     label, _, source = line.replace("：", ":").partition(":")
-    if len(label) > LONGEST_HEADER or source.startswith("//") or _NEVER_HEADER.match(line):
+    if len(label) > LONGEST_HEADER or _NEVER_HEADER.match(line):
         return None
     others, words = _FOR_SOURCES.subn("", label)
-    is_alone = not _BESIDE_IT.sub("", others)
-    if not words or _says_more(source) or (_stops(label) and not is_alone):
+    if not words or _BESIDE_IT.sub("", others) or _has_sentence(source, _FEWEST_WORDS):
         return None
-    return is_alone, source if _BESIDE_IT.sub("", source) else ""
+    return source if _WORD.search(source) else ""
 
 
-def kind_of(line: str) -> Literal["blank", "code", "source", "item", "text"]:
-    """Return what a line below a header is; an "item" and "text" say more than their source, or have none."""
-    if _DRAWN.fullmatch(line.rstrip()):
-        return "blank"
-    if line.lstrip(" \t>").startswith(("```", "~~~")):
-        return "code"
-    is_item = _ITEM.match(line)
-    if (_NAMES_ONE.search(line) or (is_item and not _stops(line))) and not _says_more(line):
-        return "source"
-    return "item" if is_item else "text"
+def is_source(line: str) -> bool:
+    """Tell whether a line may stand below a header: a source without a sentence about it, or a line with no words."""
+    if is_drawn(line):
+        return True
+    names_one = _DATED_OR_LINKED.search(line) is not None
+    return (names_one or _MARKED.match(line) is not None) and not _has_sentence(line, _FEWEST_WORDS if names_one else 1)
 
 
-def _stops(line: str) -> bool:
-    return line.rstrip(" \t*_").endswith((*".。!?！？…",))
+def is_drawn(line: str) -> bool:
+    """Tell whether a line is blank, a rule, or a tag of HTML around a list."""
+    return _DRAWN.fullmatch(line.rstrip()) is not None
 
 
-def _says_more(line: str) -> bool:
-    """Tell whether a line has a sentence in it, beside titles and addresses."""
+def is_fence(line: str) -> bool:
+    """Tell whether code begins or ends with this line."""
+    return line.lstrip(" \t>").startswith(("```", "~~~"))
+
+
+def _has_sentence(line: str, fewest: int) -> bool:
+    """Tell whether a line has a sentence of so many words, beside titles and addresses."""
     *sentences, _ = _SENTENCE_ENDS.split(_TITLE.sub(" ", line))
-    return any(len(_WORD.findall(each)) >= _FEWEST_WORDS for each in sentences)
+    return any(len(_WORD.findall(each)) >= fewest for each in sentences)
 
 
 # Which dates are in it
 
 
-def _dates(
-    header: tuple[bool, str], listed: list[str], stays: list[str], known: Collection[str], today: date
-) -> dict[str, str] | None:
-    """Return the dates of sources in the lines below a header, those that only name some first; None if no block."""
-    is_alone, source = header
-    pages, dates = _read([source, *listed], known, today)
-    if is_alone:
-        is_block = bool(pages) or bool(dates and not source) or not (source or listed or stays)
-    else:  # a line about sources is a header only above dated ones that are all cited
-        is_block = bool(pages) and all(pages) and bool(dates) and not stays
-    return _read(stays, known, today)[1] | dates if is_block else None
+def _dates(lines: list[str], known: Collection[str], today: date) -> dict[str, str] | None:
+    """Return the date on the line of each `known` source; None if no line has any source, or a date.
 
-
-def _read(lines: list[str], known: Collection[str], today: date) -> tuple[list[str], dict[str, str]]:
-    """Return the sources that lines mention, "" for one that is not `known`, and the first date beside each.
-
-    Within an item, which a line is with the deeper ones below it, dates stand behind their sources; or in front of them
-    where it begins with a date and ends with a source.
+    It stands behind its source; or in front, on a line that begins with a date and does not end with one.
     """
     names = (rf"(?<![\w-]){re.escape(name)}(?![A-Za-z0-9_-])" for name in known if "?" not in name)
-    mention = re.compile("|".join([_ADDRESS, DATE, *names]), re.IGNORECASE)
-    items: list[list[str | date]] = []
-    depth = inf
-    for line in filter(None, lines):
-        indent = len(line) - len(line.lstrip(" \t\u3000>"))
-        if indent <= depth:
-            depth = indent
-            items.append([])
-        items[-1] += _marks(line, mention, known, today)
+    mention = re.compile("|".join([_ADDRESS, *names]))
     dates: dict[str, str] = {}
-    for item in items:
-        if item and isinstance(item[0], date) and isinstance(item[-1], str):
-            item.reverse()
-        page = ""
-        for mark in item:
-            if isinstance(mark, str):
-                page = mark
-            else:
-                dates.setdefault(page, mark.isoformat())
-    return [mark for item in items for mark in item if isinstance(mark, str)], dates
-
-
-def _marks(line: str, mention: re.Pattern[str], known: Collection[str], today: date) -> Iterator[str | date]:
-    """Yield the sources that a line mentions, and its dates, but for those within an address: they may say anything."""
-    at = 0
-    while found := mention.search(line, at):
-        at = found.end()
-        if found.lastindex is None:
-            page, length = _page(found[0], known)
+    is_block = False
+    for line in lines:
+        pages: list[str] = []
+        days: list[str] = []  # one more: in front of the first page, and behind each
+        at = 0
+        while found := mention.search(line, at):
+            page, length = (found[0], len(found[0])) if found[0] in known else _page(found[0], known)
+            days.append(_day(line[at : found.start()], today))
+            pages.append(page)
             at = found.start() + length
-            yield page
-        elif day := calendar_date(found, today):
-            yield day
+        days.append(_day(line[at:], today))
+        is_block = is_block or bool(pages or days[0])
+        if days[-1] or not days[0]:
+            del days[0]
+        for page, day in zip(pages, days, strict=False):
+            if day:
+                dates.setdefault(page, day)
+    return dates if is_block else None
 
 
 def _page(address: str, known: Collection[str]) -> tuple[str, int]:
@@ -255,3 +225,13 @@ def _page(address: str, known: Collection[str]) -> tuple[str, int]:
         if page in known:
             return page, len(candidate)
     return "", min(ends, default=len(address))
+
+
+def _day(text: str, today: date) -> str:
+    """Return the day in words about a source: of publication, if they say so, and never of access; "" if none."""
+    parts = [(part, _PUBLISHED.search(part) is not None) for part in _PART_ENDS.split(text)]
+    for part, is_published in sorted(parts, key=itemgetter(1), reverse=True):
+        if is_published or not _ACCESSED.search(part):
+            for day in dates_in(part, today):
+                return day.isoformat()
+    return ""

@@ -56,6 +56,11 @@ def without_tracking(text: str) -> str:
     return _URL.sub(lambda url: _TRACKED.sub(lambda found: found[1] if found[2] else "", url[0]), text)
 
 
+def without_marks(text: str, redact: Redact) -> str:
+    """Return the text of an answer without marks, tracking and secrets, which are whole where a mark stood inside."""
+    return redact(without_tracking(without_markers(text)))
+
+
 @lru_cache(maxsize=256)  # an answer cites the pages that its search has named
 def page_key(url: str) -> str | None:
     """Return what tells the page of a URL from every other page; None for what is no http(s) URL of a host.

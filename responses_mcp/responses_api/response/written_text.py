@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from responses_mcp.responses_api.response.sources import LONGEST_HEADER, header_of, kind_of
-from responses_mcp.responses_api.response.web_pages import without_markers, without_tracking
+from responses_mcp.responses_api.response.sources import LONGEST_HEADER, header_of, is_drawn, is_fence, is_source
+from responses_mcp.responses_api.response.web_pages import without_marks
 from responses_mcp.sanitization import sanitized
 from responses_mcp.secrets import Redact
 
@@ -40,7 +40,7 @@ class WrittenText:
         self._length = 0  # of what waits, in characters
         self._is_begun = False  # the beginning of the line that waits has been told
         self._held: list[str] = []  # lines from a possible header on
-        self._has_text = False  # one of them says more than a source
+        self._has_remark = False  # one of them says more than a source
 
     def take(self, delta: str) -> None:
         """Take the next piece from the API; an empty one says that an answer begins."""
@@ -57,28 +57,26 @@ class WrittenText:
         if not end and (words := _WORDS.match(text)) and (self._is_begun or _is_prose(words[0])):
             end = words.end()
         self._waiting, self._length = [text[end:]], len(text) - end
-        text = self._redact(without_tracking(without_markers(self._redact(sanitized(text[:end])))))
+        text = without_marks(sanitized(text[:end]), self._redact)
         if told := "".join(map(self._told, _LINES.findall(text))):
             self._on_text(told)
 
     def _told(self, line: str) -> str:
         """Return what may be told with this line, or this part of a long one: it too, unless it may be of the block."""
         is_begun, self._is_begun = self._is_begun, not line.endswith("\n")
-        bare = line.rstrip("\n")
-        header = None if is_begun else header_of(bare)
-        if is_begun or not (self._held or header):
+        header = None if is_begun else header_of(line)
+        if is_begun or (header is None and not self._held):
             return line
-        kind = kind_of(bare)
-        if header:
-            self._has_text = False
-        elif kind == "code" or (kind != "blank" and self._has_text and kind_of(self._held[-1].rstrip("\n")) == "blank"):
-            told, self._held = "".join([*self._held, line]), []
-            return told
-        else:
-            self._has_text = self._has_text or kind == "text"
+        if header is not None:
+            self._has_remark = False
+        elif not is_drawn(line):
+            if is_fence(line) or (self._has_remark and is_drawn(self._held[-1])):
+                told, self._held = "".join([*self._held, line]), []
+                return told
+            self._has_remark = self._has_remark or not is_source(line)
         self._held.append(line)
         return ""
 
 
 def _is_prose(beginning: str) -> bool:
-    return len(beginning) > LONGEST_HEADER and not header_of(beginning)
+    return len(beginning) > LONGEST_HEADER and header_of(beginning) is None

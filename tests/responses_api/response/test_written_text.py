@@ -101,7 +101,7 @@ BLOCK = "Sources:\n- https://a.jp/ (2026-11-20)\n\n1. [b](https://b.jp/)\n"
 
 @pytest.mark.parametrize("step", [1, 7, 1000])
 @pytest.mark.parametrize("block", [
-    BLOCK, BLOCK.replace("Sources:", "## 出典"), BLOCK.replace("Sources:", "Here are the sources for this answer:"),
+    BLOCK, BLOCK.replace("Sources:", "## 出典"),
     "Sources: [a](https://a.jp/) (2026-11-20), and one more of them in a line that is longer than any header is\n",
     f"Source: https://c.jp/\n{BLOCK}", "<details>\n<summary>Sources</summary>\n- https://a.jp/\n</details>\n",
 ])  # fmt: skip
