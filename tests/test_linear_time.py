@@ -31,8 +31,8 @@ SHORT = {f"manuals.results.decomposition.{name}": 300 for name in ("_LISTED", "_
 
 # Functions that compile a pattern when they are called; tests/test_linear_scans.py has them.
 COMPILE_LATER = {
-    "secrets.__init__",
-    "secrets.pattern",
+    "secrets._known",
+    "secrets._pattern",
     "manuals.search.query.term",
     "manuals.search.query.as_written",
     "responses_api.response.sources._dates",

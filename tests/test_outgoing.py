@@ -92,6 +92,10 @@ PHRASES = (
 )
 
 OTHER_FORMS = {
+    "AWS_SECRET_ACCESS_KEY=" + "q8Zp2vLmKx+4/nB7tR1yWc9sDf3gHj5kA0eUiOpL": (
+        "AWS secret key",
+        "q8Zp2vLmKx+4/nB7tR1yWc9sDf3gHj5kA0eUiOpL",
+    ),
     "postgres://app:Tr0ub4dor-3xq@db.internal:5432/x": ("password in a URL", "Tr0ub4dor-3xq"),
     "https://me:kq8Zp2!vLm@ex.jp/": ("password in a URL", "kq8Zp2!vLm"),
     "aws_secret_access_key = " + "q8Zp2vLmKx+4/nB7tR1yWc9sDf3gHj5kA0eUiOpL": (

@@ -38,6 +38,7 @@ def test_a_secret_is_masked_wherever_it_stands(text: str) -> None:
         repr(KEY)[1:-1],
         "canary+secret/with=odd&amp;characters&quot;é&#x27;&lt;x&gt;",
         "canary+secret/with=odd&amp;characters&#34;é&#39;&lt;x&gt;",
+        "canary&#x2B;secret&#47;with=odd%26characters&quot;\\u00e9&apos;&lt;x&gt;",
         f" {KEY}\n",
     ],
 )
