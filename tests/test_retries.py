@@ -101,9 +101,7 @@ async def test_what_may_pass_is_asked_again_max_retries_times(again: Any, max_re
     with pytest.raises(UpstreamError) as caught:
         await api.create({}, dict)
     assert len(stub.sent) == 1 + max_retries
-    assert (
-        f"({1 + max_retries} {'attempts' if again is never_sent else 'requests'} were made.)" in str(caught.value)
-    ) is (max_retries > 0)
+    assert (f"({1 + max_retries} attempts were made.)" in str(caught.value)) is (max_retries > 0)
 
 
 @pytest.mark.parametrize(("reply", "error"), [
@@ -291,7 +289,7 @@ async def test_a_wait_above_a_minute_ends_the_call_at_once_and_is_told(wait: str
 
 
 @pytest.mark.parametrize(("reply", "timeout_ms", "words", "times"), [
-    (refused(429, retry_after="20"), 30_000, r"It asks to wait 20 s\. \(2 requests were made\.\)", [0, 20]),
+    (refused(429, retry_after="20"), 30_000, r"It asks to wait 20 s\. \(2 attempts were made\.\)", [0, 20]),
     (refused(503), 1_000, "Said so", [0, 0.5]),
 ])  # fmt: skip
 async def test_a_wait_above_the_time_left_ends_the_call_at_once_with_what_the_api_said(
@@ -382,7 +380,7 @@ async def test_when_every_try_takes_too_long_the_error_names_the_setting() -> No
         await search.search("q")
     assert str(caught.value) == (
         "No answer within 1.5 s; raise search.timeout_ms (SEARCH_TIMEOUT_MS, in milliseconds), or lower reasoning_effort in the "
-        "profile. (2 requests were made.)"
+        "profile. (2 attempts were made.)"
     )
 
 
@@ -411,9 +409,9 @@ async def test_whoever_watches_is_told_of_every_retry_before_the_wait() -> None:
     await search.search("q", watcher=Watcher(tell))
     assert told == [
         (0, "asking gpt-5.2"),
-        (0, "rate limited, retry in 9 s (1/4)"),
-        (9, "connection lost, retry in 2 s (2/4)"),
-        (11, "not connected, retry in 4 s (3/4)"),
+        (0, "waiting for the API's rate limit, 9 s or more"),
+        (9, "connection failed, retry in 2 s (2/4)"),
+        (11, "connection failed, retry in 4 s (3/4)"),
         (45, "no answer in time, retry in 8 s (4/4)"),
     ]
 
@@ -422,4 +420,4 @@ async def test_whoever_watches_an_answer_is_told_of_its_retries() -> None:
     api, _ = stub_api(refused(429), refused(503), ok())
     phases: list[str] = []
     await api.create({}, dict, watcher=Watcher(phases.append))
-    assert phases == ["rate limited, retry in 0 s (1/3)", "the API failed, retry in 1 s (2/3)"]
+    assert phases == ["waiting for the API's rate limit, 0 s or more", "the API failed, retry in 1 s (2/3)"]

@@ -31,17 +31,16 @@ from responses_mcp.research.keeper import Keeper
 from responses_mcp.research.outcome import CANCELLED, LATER, RunView, view_of_end, view_of_row
 from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFileUnusable
 from responses_mcp.research.states import Action, State, Trigger, transition
-from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.background import (
     ENDED,
     GONE,
     IDLE,
     WITH_ANSWER,
     Looks,
+    StoredResponses,
     is_repeatable,
     is_without_background,
     lost_previous,
-    note_without_background,
 )
 from responses_mcp.responses_api.response.streaming import keeps_nothing
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
@@ -113,7 +112,7 @@ class Run:
         self,
         row: Row,
         body: JsonObject | None,
-        api: ResponsesApi,
+        stored: StoredResponses,
         keeper: Keeper,
         terms: Terms,
         *,
@@ -129,7 +128,7 @@ class Run:
         self.cancelled = row.cancel_asked  # or it takes too long; it may not have ended
         self.refused: ResponsesMcpError | None = None  # why nothing was asked, once it has ended for that
         self._body = body or {}
-        self._api = api
+        self._stored = stored
         self._keeper = keeper
         self._terms = terms
         self._turn = turn
@@ -184,7 +183,7 @@ class Run:
         """What another run needs to follow this one up, where the API does not keep it; None without an answer."""
         if not self.is_begun_here or self.done is None or self.done.answer is None:
             return None
-        return conversation_of(self._body, self._response, self._api.redact.known, self._before)
+        return conversation_of(self._body, self._response, self._stored.api.redact.known, self._before)
 
     @property
     def is_unasked(self) -> bool:
@@ -289,12 +288,12 @@ class Run:
         now takes its answer away.
         """
         keeps = True  # for all that is known where no word comes
-        if not self._api.keeps_unsaid:
+        if not self._stored.keeps_unsaid:
             self._checking.deadline = trio.current_time() + _CHECK
             with self._checking:
                 try:
-                    found = await self._api.look_up_run(self.row.response_id or "", seconds=_CHECK)
-                    self._api.keeps_unsaid = found.get("id") == self.row.response_id
+                    found = await self._stored.look_up(self.row.response_id or "", seconds=_CHECK)
+                    self._stored.keeps_unsaid = found.get("id") == self.row.response_id
                 except UpstreamError as error:  # perhaps for a moment: the next one is looked up again
                     keeps = error.status not in (400, 404, 405, 410)
         self.row = replace(self.row, durable=keeps)
@@ -306,7 +305,7 @@ class Run:
                     await self._turn(self)
                 # Not within the moment in which a crash leaves open what was paid for; an error comes back when asking.
                 with suppress(UpstreamError):
-                    await self._api.prepare()
+                    await self._stored.api.prepare()
                 return Trigger.TURN
             case Action.ASK:
                 return await self._ask()
@@ -328,7 +327,7 @@ class Run:
         self.row = replace(self.row, began=self._keeper.clock())
         self._begun.set()
         refused: int | None = None
-        if self.row.durable and self.row.model not in self._api.without_background:
+        if self.row.durable and self.row.model not in self._stored.without_background:
             trigger = await self._ask_in_context()
             if trigger is not Trigger.REFUSED or self.cancelled or not is_without_background(self._error):
                 return trigger
@@ -340,7 +339,7 @@ class Run:
             self._body = {key: value for key, value in self._body.items() if key not in ("background", "store")}
         trigger = await self._ask_in_context()
         if trigger is Trigger.FINISHED:  # a lost one tells nothing
-            note_without_background(self._api, self.row.model, refused)
+            self._stored.note_refusal(self.row.model, refused)
         return trigger
 
     async def _ask_in_context(self) -> Trigger:
@@ -360,7 +359,7 @@ class Run:
         self._tell(f"asking {self.row.model}")
         with trio.CancelScope() as self._idle:
             try:
-                self._response = await self._api.begin_run(
+                self._response = await self._stored.begin(
                     self._body,
                     watcher=Watcher(self._tell, on_place=self._placed, on_send=self._sending, bill=self._bill),
                     fixed=self._fixed,
@@ -391,11 +390,10 @@ class Run:
         self._tell("taking up the stream again")
         with trio.CancelScope(deadline=trio.current_time() + IDLE) as self._idle:
             try:
-                self._response = await self._api.follow_run(
+                self._response = await self._stored.follow(
                     self.row.response_id or "",
                     after=self.row.cursor,
                     watcher=Watcher(self._tell, on_place=self._placed),
-                    seconds=math.inf,
                 )
                 if self._seen() is Trigger.FINISHED:
                     return Trigger.FINISHED
@@ -405,7 +403,7 @@ class Run:
 
     async def _look_up(self) -> Trigger:
         try:
-            self._response = await self._looks.look(self._api, self.row.response_id or "")
+            self._response = await self._looks.look(self._stored, self.row.response_id or "")
         except UpstreamError as error:
             self._error = error
             self._unread = error
@@ -436,7 +434,7 @@ class Run:
         try:
             with trio.move_on_after(CANCEL_TRY):
                 once = RetryPolicy(max_retries=0, wait=backoff)  # these are the retries
-                found = await self._api.cancel_run(self.row.response_id or "", seconds=CANCEL_TRY, policy=once)
+                found = await self._stored.cancel(self.row.response_id or "", seconds=CANCEL_TRY, policy=once)
                 self._response = self._looks.with_last(found)
                 seen = self._seen()
         except UpstreamError as error:
@@ -450,7 +448,7 @@ class Run:
         """Return whether the response has ended, for which its cancel may have been refused; `trigger` if not."""
         before = self._response
         with suppress(UpstreamError), trio.move_on_after(CANCEL_TRY):
-            found = await self._api.look_up_run(self.row.response_id or "", seconds=CANCEL_TRY)
+            found = await self._stored.look_up(self.row.response_id or "", seconds=CANCEL_TRY)
             self._response = self._looks.with_last(found)
             if (seen := self._seen()) is Trigger.FINISHED:
                 return seen
@@ -627,7 +625,7 @@ class Run:
         response = self._response
         if not response.get("tools"):  # the API's own repeats them
             response = {**response, "tools": self._body.get("tools")}
-        return self._terms.read(row, response, self._api.redact.known)
+        return self._terms.read(row, response, self._stored.api.redact.known)
 
     async def _end(self, row: Row) -> None:
         """Write how it ended, and let it be told; where that cannot be written, it is told, and written later."""

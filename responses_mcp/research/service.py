@@ -42,7 +42,7 @@ from responses_mcp.research.run import (
 from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable, is_free, shortened
 from responses_mcp.research.states import State
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.background import ENDED, KEPT_SO_LONG, WITH_ANSWER
+from responses_mcp.responses_api.background import ENDED, KEPT_SO_LONG, WITH_ANSWER, StoredResponses
 from responses_mcp.responses_api.request.arguments import (
     read_flag,
     read_number,
@@ -100,7 +100,7 @@ class Research:
         self.redact = api.redact
         self.outgoing = OutgoingText(settings.privacy.outgoing_secrets, settings.openai.secrets)
         self._settings = settings
-        self._api = api
+        self._stored = StoredResponses(api)
         self._meter = meter
         self._nursery = nursery
         self._clock = clock
@@ -269,7 +269,7 @@ class Research:
 
     def _shown(self, query: str) -> str:
         """Return what is listed, and maybe kept, of a question: never our own key, whatever may be sent."""
-        return shortened(self._api.redact.known(query))
+        return shortened(self.redact.known(query))
 
     async def _begin(
         self,
@@ -304,7 +304,15 @@ class Research:
                     self._questions[row.id] = self._shown(query)
                     turn = self._turn if in_line else None
                     run = Run(
-                        row, body, self._api, keeper, self._terms, turn=turn, billed=billed, fixed=fixed, before=before
+                        row,
+                        body,
+                        self._stored,
+                        keeper,
+                        self._terms,
+                        turn=turn,
+                        billed=billed,
+                        fixed=fixed,
+                        before=before,
                     )
                     if in_line:
                         self._stand_in_line(run)  # so that whoever asks now is told
@@ -636,7 +644,7 @@ class Research:
             claimed = await keeper.use(lambda file: file.claim(row.id, keeper.owner))
             self._lapsed.pop(row.id, None)
             if claimed is not None and row.id not in self._runs:
-                self._own(Run(claimed, None, self._api, keeper, self._terms))
+                self._own(Run(claimed, None, self._stored, keeper, self._terms))
             return row.id in self._runs
 
         return await self._seen_through(claim)  # or a run would be ours, and nobody would go on with it
@@ -693,7 +701,7 @@ class Research:
     async def _answered(self, row: Row) -> RunView:
         """Look up the answer of a run that has ended, and remember it."""
         try:
-            response = await self._api.look_up_run(row.response_id or "", seconds=LEASE_SECONDS)
+            response = await self._stored.look_up(row.response_id or "", seconds=LEASE_SECONDS)
         except UpstreamError as error:
             if error.status == 404:
                 error.message = (
@@ -705,16 +713,16 @@ class Research:
 
     async def _look_whether_ended(self, row: Row) -> None:
         with suppress(UpstreamError):
-            response = await self._api.look_up_run(row.response_id or "", seconds=CANCEL_TRY)
+            response = await self._stored.look_up(row.response_id or "", seconds=CANCEL_TRY)
             if response.get("status") in ENDED:
                 row = replace(row, usage=self._terms.used(row.model, response).as_json())
-                view = self._terms.read(row, response, self._api.redact.known)
+                view = self._terms.read(row, response, self.redact.known)
                 if not view.may_go_on:  # or its answer may still come
                     self._done[row.id] = view
 
     async def _found(self, row: Row, keeper: Keeper) -> RunView:
         """Look up what became of a run that was given up; have file and ledger know of it, or the run go on."""
-        response = await self._api.look_up_run(row.response_id or "", seconds=CANCEL_TRY)
+        response = await self._stored.look_up(row.response_id or "", seconds=CANCEL_TRY)
         status = response.get("status")
         is_over = row.status == "cancelled" or _is_late(row)  # and would be cancelled again with each look
         if status in ("queued", "in_progress") and not is_over:
@@ -724,7 +732,7 @@ class Research:
         self._settle_left(row, usage)  # also of one that failed
         counted = replace(row, usage=usage.as_json())
         if status in ("cancelled", "failed"):  # for good
-            view = self._terms.read(counted, response, self._api.redact.known)
+            view = self._terms.read(counted, response, self.redact.known)
             if status == "cancelled" and _is_late(row):
                 view = replace(view, status="failed", error=(row.reason or "").removesuffix(NOT_CONFIRMED))
         else:
@@ -743,7 +751,7 @@ class Research:
 
     def _answer_in(self, response: JsonObject, row: Row) -> RunView:
         """Return the answer that a Response has now. Raises `UpstreamError` where it has none."""
-        view = self._terms.read(row, response, self._api.redact.known)
+        view = self._terms.read(row, response, self.redact.known)
         if view.status not in WITH_ANSWER:
             raise UpstreamError("The run has ended, and what the API says of its answer now is none; ask for it later.")
         return view

@@ -10,19 +10,21 @@ import logging
 import math
 import re
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Final, TypeVar
+from urllib.parse import quote
 
 import trio
 
 from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded, UnusableReply, UpstreamError
 from responses_mcp.json_types import JsonObject
-from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.api import ASK_LONGER, STREAMED, Call, ResponsesApi
 from responses_mcp.responses_api.failures import response_error
-from responses_mcp.responses_api.response.reply import TOO_LONG
-from responses_mcp.responses_api.response.streaming import keeps_nothing
+from responses_mcp.responses_api.response.reply import TOO_LONG, ReplyReader
+from responses_mcp.responses_api.response.streaming import as_response, keeps_nothing
 from responses_mcp.responses_api.retry import RetryPolicy, backoff
 from responses_mcp.responses_api.watcher import NOBODY, Place, Watcher
 
@@ -54,6 +56,7 @@ _MOST_LEFT_OUT: Final = 2  # times, by the last event and by the look right behi
 _FIRST_WAIT: Final = 2.0  # seconds between two looks, growing
 _LONGEST_WAIT: Final = 10.0
 _ABOUT_IT: Final = re.compile(r"\b(?:background|store)\b", re.IGNORECASE)  # in a message that names no parameter
+_LATER: Final = "try again later."
 _LOOK: Final = 20.0  # seconds for a look at a response that has ended
 _LEAVING: Final = 1.0  # seconds that who leaves may take to have the response cancelled
 
@@ -63,6 +66,87 @@ def _may_cancel_again(error: UpstreamError) -> bool:
 
 
 _CANCELLING: Final = RetryPolicy(max_retries=3, wait=lambda _, __: _LEAVING / 5, repeats=_may_cancel_again)
+
+
+class StoredResponses:
+    """The responses that the API stores: begun in background mode, followed, looked up and cancelled by their id.
+
+    `without_background` are the models for which background mode was refused, so that it is not asked for again.
+    `keeps_unsaid` tells that a response was found that was kept and said neither so nor otherwise.
+    """
+
+    def __init__(self, api: ResponsesApi) -> None:
+        self.api = api
+        self.without_background = set[str]()
+        self.keeps_unsaid = False
+
+    async def begin(
+        self,
+        body: JsonObject,
+        *,
+        watcher: Watcher,
+        policy: RetryPolicy | None = None,
+        fixed: AbstractSet[str] = frozenset(),
+        seconds: float,
+    ) -> JsonObject:
+        """Ask for a response in background mode and return the Response object, in whatever state it ended.
+
+        Takes at most `seconds`. The bill is told of each request, but not what came of it, which may be known later.
+        Members of the body, or of its search, that are `fixed` are sent whatever the API says of them. The rest is as
+        for `ResponsesApi.create`.
+        """
+        call = Call("/responses", {**body, **STREAMED}, policy, seconds, fixed=fixed)
+        return await self.api.ask(call, lambda reader: self._shown(reader.response()), watcher)
+
+    async def follow(self, response_id: str, *, after: int, watcher: Watcher) -> JsonObject:
+        """Read the events of a stored response that come behind number `after`, until it ends; -1 reads all.
+
+        Returns the Response of the last event, without output where that event has no answer: it is to be looked up.
+        Raises `UpstreamError`, also where the stream ends before the response.
+        """
+        start = "" if after < 0 else f"&starting_after={after}"
+        path = f"{_path_of(response_id)}?stream=true{start}&include_obfuscation=false"
+
+        def ended(reader: ReplyReader) -> JsonObject:
+            return self._shown(reader.response(begins=False, from_start=after < 0))
+
+        return await self.api.ask(Call(path, seconds=math.inf), ended, watcher)
+
+    async def look_up(self, response_id: str, *, seconds: float) -> JsonObject:
+        """Return a stored response as it is now. Raises `UpstreamError`; with status 404, it is not known.
+
+        Some servers answer 200 to a path that they do not know: what has nothing of a response is not known, either.
+        """
+        unknown = UnusableReply("The API answered a look-up with what is no response.", status=HTTPStatus.NOT_FOUND)
+        try:
+            found = await self._ask(Call(_path_of(response_id), seconds=seconds, cure=_LATER))
+        except UpstreamError as error:
+            if error.status is None and error.kind in ("unknown", "address"):
+                raise unknown from error
+            raise
+        if not {"id", "status", "output"} & found.keys():
+            raise unknown
+        return found
+
+    async def cancel(self, response_id: str, *, seconds: float, policy: RetryPolicy) -> JsonObject:
+        """Cancel a response in background mode and return what it is then, which may have ended otherwise."""
+        return await self._ask(Call(f"{_path_of(response_id)}/cancel", {}, policy, seconds, _LATER))
+
+    async def _ask(self, call: Call) -> JsonObject:
+        return await self.api.ask(call, lambda reader: self._shown(reader.json_object()))
+
+    def _shown(self, response: JsonObject) -> JsonObject:
+        return as_response(response, self.api.redact.known)
+
+    def note_refusal(self, model: str, status: int | None) -> None:
+        """Remember that a model was refused with background mode, and not without; `status` is that of the refusal."""
+        if status is not None and status != HTTPStatus.NOT_FOUND:  # which a gateway may give for a moment
+            self.without_background.add(model)
+            log.warning("the API has no background mode for %s, so it is asked without", model)
+
+
+def _path_of(response_id: str) -> str:
+    return f"/responses/{quote(response_id, safe='')}"
 
 
 class Looks:
@@ -102,7 +186,7 @@ class Looks:
             return response
         return {**self.last, **{name: value for name, value in response.items() if value is not None}}
 
-    async def look(self, api: ResponsesApi, response_id: str) -> JsonObject:
+    async def look(self, stored: StoredResponses, response_id: str) -> JsonObject:
         """Wait until the response is worth another look, and return it as it is then; costs nothing, however often.
 
         `last` stands where it cannot be had any more. Raises `UpstreamError`.
@@ -111,7 +195,7 @@ class Looks:
             await trio.sleep(min(_FIRST_WAIT * 1.5 ** min(self._done - 1, 10), _LONGEST_WAIT))
         self._done += 1
         try:
-            found = await api.look_up_run(response_id, seconds=_LOOK if self.last else IDLE)
+            found = await stored.look_up(response_id, seconds=_LOOK if self.last else IDLE)
             if self.last and found.get("status") is None and not found.get("output"):
                 raise UnusableReply("The API answered a look-up with nothing of the response.")
         except UpstreamError as error:
@@ -164,15 +248,8 @@ def is_without_background(error: BaseException | None) -> bool:
     return _ABOUT_IT.search(error.message) is not None
 
 
-def note_without_background(api: ResponsesApi, model: str, status: int | None) -> None:
-    """Remember that a model was refused with background mode, and not without; `status` is that of the refusal."""
-    if status is not None and status != HTTPStatus.NOT_FOUND:  # which a gateway may give for a moment
-        api.without_background.add(model)
-        log.warning("the API has no background mode for %s, so it is asked without", model)
-
-
 async def create_in_background(
-    api: ResponsesApi,
+    stored: StoredResponses,
     body: JsonObject,
     read: Callable[[JsonObject], T],
     *,
@@ -184,13 +261,14 @@ async def create_in_background(
     which the id of one that was just asked for may still come. `on_text` is told a text from its beginning again where
     the stream broke. Raises `UpstreamError`.
     """
+    api = stored.api
 
     async def ask_without() -> T:
         return await api.create(body, read, watcher=watcher)
 
-    if body["model"] in api.without_background:
+    if body["model"] in stored.without_background:
         return await ask_without()
-    asking = _Asking(api, body, watcher)
+    asking = _Asking(stored, body, watcher)
     with trio.move_on_after(api.timeout_ms / 1000):
         try:
             return read(await asking.response())
@@ -200,21 +278,17 @@ async def create_in_background(
             refused = error.status
         asking.sent = True  # in another way
         answer = await ask_without()
-        note_without_background(api, body["model"], refused)
+        stored.note_refusal(body["model"], refused)
         return answer
-    raise DeadlineExceeded(
-        f"No answer within {api.timeout_ms / 1000:g} s{asking.became}; raise request.timeout_ms "
-        "(OPENAI_API_TIMEOUT), lower reasoning_effort in the profile, or ask for less.",
-        code="timeout",
-        maybe_paid=asking.sent,
-    )
+    said = f"No answer within {api.timeout_ms / 1000:g} s{asking.became}; {ASK_LONGER}"
+    raise DeadlineExceeded(said, code="timeout", maybe_paid=asking.sent)
 
 
 class _Asking:
     """One question on its way. The work is a task of its own, so that it can end properly when its caller leaves."""
 
-    def __init__(self, api: ResponsesApi, body: JsonObject, watcher: Watcher) -> None:
-        self._api = api
+    def __init__(self, stored: StoredResponses, body: JsonObject, watcher: Watcher) -> None:
+        self._stored = stored
         self._body = {**body, "background": True, "store": True}
         self._watcher = replace(watcher, on_place=self._placed, on_send=self._sending)
         self._bill = watcher.bill
@@ -266,7 +340,7 @@ class _Asking:
             finally:
                 del failure  # its traceback holds this frame
         found, self._found = self._found or {}, None
-        if (failed := response_error(found, self._api.redact)) is not None:
+        if (failed := response_error(found, self._stored.api.redact)) is not None:
             raise failed
         return found
 
@@ -292,7 +366,7 @@ class _Asking:
             self._told = self._found or self._looks.last
             if (self._leaving or broken) and self._id is not None and self._found is None:
                 with suppress(UpstreamError):
-                    now = await self._api.cancel_run(self._id, seconds=_LEAVING, policy=_CANCELLING)
+                    now = await self._stored.cancel(self._id, seconds=_LEAVING, policy=_CANCELLING)
                     self._told = self._looks.with_last(now)
         if self._bill is not None:
             self._bill.take(self._told)
@@ -322,13 +396,14 @@ class _Asking:
         return not broke and self._looks.has_ended(found, unsaid=unsaid, kept=self._id is not None)
 
     async def _ask(self) -> JsonObject:
-        policy = RetryPolicy(max_retries=self._api.max_retries, wait=backoff, repeats=self._may_repeat)
+        api = self._stored.api
+        policy = RetryPolicy(max_retries=api.max_retries, wait=backoff, repeats=self._may_repeat)
         with trio.CancelScope() as self._idle:
-            found = await self._api.begin_run(
+            found = await self._stored.begin(
                 self._body,
                 watcher=self._watcher,
                 policy=policy,
-                seconds=self._api.timeout_ms / 1000 + _LEAVING,  # by then its caller has left
+                seconds=api.timeout_ms / 1000 + _LEAVING,  # by then its caller has left
             )
             if not keeps_nothing(found):
                 self._id = self._id or found.get("id")
@@ -340,12 +415,8 @@ class _Asking:
         after = self._cursor if self._watcher.on_text is None else -1  # a text is told from its beginning
         with trio.CancelScope(deadline=trio.current_time() + IDLE) as self._idle:
             try:
-                return await self._api.follow_run(
-                    self._id or "",
-                    after=after,
-                    watcher=replace(self._watcher, on_send=None, bill=None),
-                    seconds=math.inf,
-                )
+                watcher = replace(self._watcher, on_send=None, bill=None)
+                return await self._stored.follow(self._id or "", after=after, watcher=watcher)
             except UpstreamError as error:
                 log.debug("openai(background): the stream cannot be taken up: %s", error)
         return {}
@@ -354,7 +425,7 @@ class _Asking:
         """Return the Response when it has ended."""
         while True:
             try:
-                found = await self._looks.look(self._api, self._id or "")
+                found = await self._looks.look(self._stored, self._id or "")
             except UpstreamError as error:
                 if self._looks.is_gone:  # the 404 is about the request, and names the model
                     raise UnusableReply(GONE, maybe_paid=True) from error

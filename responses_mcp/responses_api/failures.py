@@ -416,7 +416,22 @@ def _error(failure: Failure, progress: Progress, key_from: str = "OPENAI_API_KEY
     return error
 
 
-# The settings that an error is about
+# What a call adds
+
+
+CAUSES: Final = {"timeout": "no answer in time", "connection": "connection failed"}
+"""What a person is told of the kinds of error behind which a request is sent again."""
+
+
+def add_last_words(error: UpstreamError, attempts: int, *, is_repeated: bool) -> None:
+    """Have an error that ends a call tell how often that asked, and why not again if its kind is not repeated."""
+    added = " It was not repeated, as it may have been paid for." if error.maybe_paid and not is_repeated else ""
+    if attempts > 1:
+        added += f" ({attempts} attempts were made.)"
+    error.message += added
+    if error.unquoted is not None:
+        error.unquoted += added
+
 
 _VERSION = re.compile(r"/v[0-9][a-z0-9]*+/?$|/openai/?$")
 _VARIABLES: Final = {"answer": "ANSWER", "answer_detailed": "DETAILED", "answer_quick": "QUICK", "search": "SEARCH"}

@@ -23,7 +23,10 @@ _ROUNDED: Final = 0.05  # seconds; times are told in rounded figures
 
 
 class Gate:
-    """Lets the requests of one model through. Each request is an `enter`, perhaps a `read`, and a `leave`."""
+    """Lets the requests of one model through.
+
+    Each request is an `enter`, perhaps a `read`, perhaps a `close`, and a `leave`.
+    """
 
     def __init__(self) -> None:
         self._opens_at = -math.inf
@@ -86,14 +89,17 @@ class Gate:
             self._close(wait + _ROUNDED)
         self._wake()
 
-    def leave(self, ticket: int, wait: float | None = None) -> None:
-        """End a request. `wait` is given for one that the rate limit refused: the seconds until it is sent again."""
+    def leave(self, ticket: int) -> None:
+        """End a request, also one that was not sent."""
         self._unheard.discard(ticket)
         if ticket == self._scout:
             self._scout, self._opens_at = None, trio.current_time()
-        if wait is not None:
-            self._close(wait)
         self._wake()
+
+    def close(self, ticket: int, seconds: float) -> None:
+        """End a request that the limit refused: for some seconds none goes, and then one whose reply is awaited."""
+        self.leave(ticket)
+        self._close(seconds)
 
     def _close(self, seconds: float) -> None:
         self._left, self._scout, self._opens_at = 1, None, max(self._opens_at, trio.current_time() + seconds)

@@ -49,6 +49,10 @@ def refused(status: int, code: str | None = None, **headers: str) -> Reply:
     )
 
 
+def decoded(headers: Mapping[bytes, bytes]) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in headers.items()}
+
+
 @dataclass
 class Sent:
     url: str
@@ -75,7 +79,7 @@ class StubConnections:
         await request.make_room()
         await request.on_send()
         # Recorded before the first checkpoint: a request that starts in a cancelled scope must show.
-        self.sent.append(Sent(request.url, request.headers, request.body, trio.current_time()))
+        self.sent.append(Sent(request.url, decoded(request.headers), request.body, trio.current_time()))
         await trio.lowlevel.checkpoint()
         play = self.script[min(len(self.sent), len(self.script)) - 1]
         if isinstance(play, BaseException):

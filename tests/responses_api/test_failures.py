@@ -169,7 +169,7 @@ def test_the_cure_and_the_request_id_have_their_place_however_much_the_api_says(
     cure = short.message.partition(". ")[2]
     assert cure in error.message
     assert "word word" in error.message
-    assert len(f"{error.message} (11 requests were made.) (request id {error.request_id})") <= LONGEST
+    assert len(f"{error.message} (11 attempts were made.) (request id {error.request_id})") <= LONGEST
     assert len(error.code or "") <= 64
     assert len(error.type or "") <= 64
 

@@ -270,7 +270,7 @@ async def test_a_request_that_leaves_without_a_reply_opens_the_gate_for_the_next
 ) -> None:
     gate = Gate()
     await gate.enter(1, math.inf, None)
-    gate.leave(1, 5)
+    gate.close(1, 5)
     began = trio.current_time()
     times: list[float] = []
 
@@ -290,8 +290,8 @@ async def test_a_refusal_that_comes_late_does_not_open_the_gate_earlier(autojump
     gate = Gate()
     for ticket in (1, 2):
         await gate.enter(ticket, math.inf, None)
-    gate.leave(1, 10)
-    gate.leave(2, 3)
+    gate.close(1, 10)
+    gate.close(2, 3)
     began = trio.current_time()
     await gate.enter(3, math.inf, None)
     assert trio.current_time() - began == 10

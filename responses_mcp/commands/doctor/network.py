@@ -19,7 +19,7 @@ from responses_mcp.commands.doctor.model_ends import Announced
 from responses_mcp.commands.doctor.network_settings import CA_VARIABLES_OF_OTHERS, Way, spelled
 from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, RateLimited, UpstreamError, program
 from responses_mcp.responses_api.http.client import open_connections
-from responses_mcp.responses_api.http.connections import Request
+from responses_mcp.responses_api.http.connections import Request, encoded
 from responses_mcp.responses_api.http.network import certificate_cure, tls_error
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.response.reply import ReplyBudget, ReplyReader
@@ -74,7 +74,7 @@ async def _steps(
     try:
         async with aclosing(await open_connections(url, limit=1, trust_env=trust_env)) as connections:
             with trio.move_on_after(reply_within) as waiting:
-                await connections.send(Request("GET", url, wanted), reply)
+                await connections.send(Request("GET", url, encoded(wanted)), reply)
     except ConnectionFailed as error:
         tell(_broken(error, way))
         return None

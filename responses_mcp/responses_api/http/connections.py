@@ -21,7 +21,9 @@ class Request:
 
     method: str
     url: str
-    headers: Mapping[str, str] = field(repr=False)  # the key is in them, and a report of an error has what was local
+    headers: Mapping[bytes, bytes] = field(
+        repr=False
+    )  # the key is in them, and a report of an error has what was local
     body: bytes = field(default=b"", repr=False)
     make_room: Callable[[], Awaitable[None]] = _no_need
     on_send: Callable[[], Awaitable[None]] = _no_need
@@ -56,6 +58,11 @@ class Connections(Protocol):
 
 Connect: TypeAlias = Callable[[str, int], Awaitable[Connections]]
 """Prepares for requests to a URL, with a limit of connections at once. May raise `UpstreamError`."""
+
+
+def encoded(headers: Mapping[str, str]) -> Mapping[bytes, bytes]:
+    """Return headers as requests have them."""
+    return {name.encode("ascii"): value.encode("ascii") for name, value in headers.items()}
 
 
 def connection_limit(wanted: int) -> int:

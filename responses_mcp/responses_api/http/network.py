@@ -93,8 +93,7 @@ class HttpConnection:
         """
         to, proxy, body = address_of(request.url), self._route.proxy, request.body
         stream = self._stream or await self._open(to)
-        headers = [(b"host", to.netloc), (b"accept-encoding", b"identity")]
-        headers += [(name.encode("ascii"), value.encode("ascii")) for name, value in request.headers.items()]
+        headers = [(b"host", to.netloc), (b"accept-encoding", b"identity"), *request.headers.items()]
         if request.method == "POST":
             headers.append((b"content-length", b"%d" % len(body)))
         target = to.target

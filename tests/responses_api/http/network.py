@@ -87,7 +87,7 @@ async def ask(over: ConnectionPool, fake: FakeApi, query: str = "hello") -> Repl
 
 async def post(over: ConnectionPool, url: str, body: bytes = b"{}") -> Reply:
     reply = Reply()
-    await over.send(Request("POST", url, {"content-type": "application/json"}, body), reply)
+    await over.send(Request("POST", url, {b"content-type": b"application/json"}, body), reply)
     return reply
 
 
