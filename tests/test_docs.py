@@ -25,7 +25,7 @@ from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.testing import Error, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.answer import AnswerToolset
-from responses_mcp.usage.prices import AS_OF, PriceList
+from responses_mcp.usage.models import AS_OF, PriceList
 from tests import help_texts
 from tests.processes import CALL, HANDSHAKE, posix, run
 

@@ -47,7 +47,7 @@ from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
 from responses_mcp.responses_api.watcher import Place, Watcher
 from responses_mcp.secrets import Redact
 from responses_mcp.usage.bill import Bill, Usage
-from responses_mcp.usage.prices import PriceList
+from responses_mcp.usage.models import PriceList
 
 log = logging.getLogger(__name__)
 

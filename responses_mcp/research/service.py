@@ -59,7 +59,7 @@ from responses_mcp.trace_context import TRACE
 from responses_mcp.under_trio import OneRun, interrupts_alone, require_listeners, require_trio
 from responses_mcp.usage.bill import Bill, Usage
 from responses_mcp.usage.meter import Caller, Meter
-from responses_mcp.usage.prices import PriceList
+from responses_mcp.usage.models import PriceList
 
 __all__ = ["Research", "RunView", "open_research"]
 

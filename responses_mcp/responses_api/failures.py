@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -33,6 +34,7 @@ from responses_mcp.json_types import JsonObject, as_object, objects
 from responses_mcp.responses_api.retry import LONGEST_DURATION, asked_wait, seconds_until
 from responses_mcp.sanitization import sanitized
 from responses_mcp.secrets import Redact, redacted_beginning
+from responses_mcp.usage.models import note_on_end
 
 LONGEST_READ: Final = 64 * 1024  # bytes of an error body, characters of a text; the rest of an HTML page says nothing
 _LONGEST_TOLD = 400  # characters that clients get of a message (spec 8.2)
@@ -438,7 +440,7 @@ _VARIABLES: Final = {"answer": "ANSWER", "answer_detailed": "DETAILED", "answer_
 
 
 def name_model(error: UpstreamError, model: str, models: Mapping[str, str], base_url: str) -> None:
-    """Have an error about the model, or about a path, name the settings to change and what the address may lack.
+    """Have an error about the model, or about a path, name the settings to change, its end, and what an address lacks.
 
     `models` are those of the profiles, or of an option (`--model`).
     """
@@ -446,8 +448,9 @@ def name_model(error: UpstreamError, model: str, models: Mapping[str, str], base
     settings = " and ".join(named.get(name, name) for name, other in models.items() if other == model)
     added = ""
     is_refused = error.status == HTTPStatus.NOT_FOUND or (error.status in (400, 403, 410) and model in error.message)
-    if settings and (error.kind == "model" or is_refused):
-        added = f" The model is {model[:_LONGEST_WORD]}, from {settings}."
+    if error.kind == "model" or is_refused:
+        source = f" The model is {model[:_LONGEST_WORD]}, from {settings}." if settings else ""
+        added = source + note_on_end(model, time.strftime("%Y-%m-%d", time.gmtime()))
     elsewhere = error.kind in ("address", "redirect") or (error.kind == "reply" and error.status is not None)
     if elsewhere and error.code in (None, "unknown_url") and not _VERSION.search(base_url):
         added += " openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget that, or add more behind it?"

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from responses_mcp.json_types import JsonObject, as_object, objects
 from responses_mcp.settings.model import SERVICE_TIERS
-from responses_mcp.usage.prices import PriceList
+from responses_mcp.usage.models import PriceList
 
 MOST_TOKENS: Final = 100_000_000  # of one Response; the longest context has a hundredth of it
 _MOST_SEARCHES: Final = 10_000

@@ -32,7 +32,7 @@ from responses_mcp.usage.caps import (
     Reservation,
     limit_reached,
 )
-from responses_mcp.usage.prices import PriceList
+from responses_mcp.usage.models import PriceList
 
 if TYPE_CHECKING:
     from responses_mcp.usage.ledger import Entry, Ledger

@@ -281,7 +281,9 @@ async def test_the_server_is_started_as_clients_start_it_whatever_is_in_the_work
             ("FAIL", "base_url", "https://api.openai.com (from", "Fix: write https://api.openai.com/v1."),
         ),
         ({"MANUALS_ROOT": "/nowhere"}, None, ("warn", "manuals", "no such folder", "Fix: create it or correct the path.")),
-        ({"MODEL_ANSWER": "o4-mini"}, None, ("FAIL", "models", "ended on 2026-10-23", "Fix: set MODEL_ANSWER to a model")),
+        ({"MODEL_ANSWER": "o4-mini"}, None, ("FAIL", "models", "ended on 2026-10-23", "for instance gpt-6.1-terra")),
+        ({"MODEL_ANSWER": "gpt-4.1-nano"}, None, ("FAIL", "models", "ended on 2026-10-23", "for instance gpt-6-luna")),
+        ({"MODEL_ANSWER": "gpt-5.3-chat-latest"}, None, ("FAIL", "models", "ended on 2026-08-10", "Fix: set")),
         (
             {"ALL_PROXY": "http://127.0.0.1:1", "SSL_CERT_FILE": "/nowhere"},
             "request: {trust_env: false}",

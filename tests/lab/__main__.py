@@ -10,7 +10,10 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PARTS = ("tools", "simulation", "hostile", "kill_runs", "mutants", "soak", "bench", "bench.ends", "bench.kills")
+PARTS = (
+    *("tools", "simulation", "hostile", "kill_runs", "mutants", "models"),
+    *("soak", "bench", "bench.ends", "bench.kills"),
+)
 TOOLS = ["pytest", str(HERE), f"--ignore={HERE / 'interop'}"]
 
 

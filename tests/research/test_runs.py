@@ -38,7 +38,7 @@ from responses_mcp.settings.model import Profile
 from responses_mcp.testing import Closed, Error, Hang, Json, Reply, Sse, as_stream, bodies, open_fake_api
 from responses_mcp.testing.event_stream import stream_events
 from responses_mcp.usage.meter import Caller
-from responses_mcp.usage.prices import AS_OF
+from responses_mcp.usage.models import AS_OF
 from tests.research.upstream import (
     KEY,
     OPENAI,

@@ -23,7 +23,7 @@ from responses_mcp.testing.client import ServedClient, connected_client
 from responses_mcp.toolsets.base import CallContext, ToolError
 from responses_mcp.toolsets.research import ResearchToolset
 from responses_mcp.toolsets.research_definitions import DEFINITIONS
-from responses_mcp.usage.prices import AS_OF
+from responses_mcp.usage.models import AS_OF
 from tests.processes import WAIT
 from tests.research.upstream import Upstream, researching, slow
 

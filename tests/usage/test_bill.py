@@ -10,7 +10,7 @@ from responses_mcp.responses_api.response.streaming import decode
 from responses_mcp.settings import ModelPrice
 from responses_mcp.testing import bodies
 from responses_mcp.usage.bill import MOST_TOKENS, Bill, Usage
-from responses_mcp.usage.prices import AS_OF, PriceList
+from responses_mcp.usage.models import AS_OF, PriceList
 
 COUNTS = {
     "input_tokens": 1000,

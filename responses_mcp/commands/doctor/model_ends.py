@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
 from difflib import get_close_matches
@@ -11,28 +10,9 @@ from typing import Final, NamedTuple
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
 from responses_mcp.settings.model import Profile
 from responses_mcp.settings.schema import BY_KEY
+from responses_mcp.usage.models import family_of
 
 _NEAR: Final = timedelta(days=60)
-_SNAPSHOT: Final = re.compile(r"-20[0-9]{2}-[0-9]{2}-[0-9]{2}$")
-
-# What OpenAI announced (its SDK's list of models, and its page of deprecations), looked up on 2026-11-21: model, last
-# day, and what to take instead. A snapshot such as gpt-5-2025-08-07 ends with its model.
-_ENDS: Final = {
-    "gpt-5.1-codex": (date(2026, 7, 23), "gpt-5.5"),
-    "gpt-5.2-chat-latest": (date(2026, 8, 10), "gpt-5.4-mini"),
-    "o1": (date(2026, 10, 23), "gpt-5.5"),
-    "o3-mini": (date(2026, 10, 23), "gpt-5.4-mini"),
-    "o4-mini": (date(2026, 10, 23), "gpt-5.4-mini"),
-    "gpt-5": (date(2026, 12, 11), "gpt-5.4"),
-    "gpt-5-mini": (date(2026, 12, 11), "gpt-5.4-mini"),
-    "gpt-5-nano": (date(2026, 12, 11), "gpt-5.4-mini"),
-    "o3": (date(2026, 12, 11), "gpt-5.5"),
-    "gpt-4.1": (date(2027, 1, 14), "gpt-5.4"),
-    "gpt-4.1-mini": (date(2027, 1, 14), "gpt-5.4-mini"),
-    "gpt-4o": (date(2027, 1, 14), "gpt-5.4"),
-    "gpt-5.1": (date(2027, 4, 1), "gpt-5.4"),
-    "gpt-5.4-nano": (date(2027, 4, 1), "gpt-5.4-mini"),
-}
 
 
 class Announced(NamedTuple):
@@ -64,7 +44,7 @@ def check_models(
     """Judge each configured model once.
 
     `listed` is what the API has, with what it announces, None if that is not known; what it announces counts more than
-    the table here. `all_listed` is false for an API that also serves models by names of the user's own.
+    the table of models. `all_listed` is false for an API that also serves models by names of the user's own.
     `sources` says where each setting comes from, and so where to change it.
     """
     users: dict[str, list[str]] = {}
@@ -90,7 +70,8 @@ def _place(name: str, sources: Mapping[str, str]) -> str:
 def _judged(
     model: str, keys: str, places: str, listed: Mapping[str, Announced] | None, today: date, *, all_listed: bool
 ) -> Finding:
-    end, instead = _ENDS.get(_SNAPSHOT.sub("", model.rpartition("/")[2]), (None, ""))
+    family = family_of(model)
+    end, instead = (date.fromisoformat(family.end), family.successor) if family and family.end else (None, "")
     announced = (listed or {}).get(model, Announced())
     if announced.told:
         end = announced.end
@@ -100,7 +81,9 @@ def _judged(
         among = "the one model" if len(listed) == 1 else f"among the {len(listed)} models"
         found = f"{model} ({keys}) is not {among} that the API lists for this key"
         if end is not None and end < today:
-            return fail("models", f"{found}; it ended on {end}", f"{change}, for instance {instead}")
+            return fail(
+                "models", f"{found}; it ended on {end}", change + (f", for instance {instead}" if instead else "")
+            )
         fix = change + (f", for instance {' or '.join(near)}" if near else "")
         if all_listed:
             return fail("models", found, f"{fix}, or give the key's project access to it")
