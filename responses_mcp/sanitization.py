@@ -1,8 +1,7 @@
 """Sanitization: what comes from the API or a file is text to be read, and nothing in it acts on who shows or reads it.
 
-Taken out are control characters, whole sequences for terminals, and characters that nobody sees. An invisible character
-stays where writing needs it: joiners in emoji and in Arabic or Indic words, selectors that choose the form of a
-character, flags, marks of direction in a text that has Hebrew or Arabic. Nothing moves and no line ends elsewhere.
+Taken out are control characters, sequences for terminals, and characters that nobody sees. One of these stays where
+writing needs it: in emoji and flags, in scripts whose letters join, behind Han. Nothing moves, no line ends elsewhere.
 """
 
 from __future__ import annotations
@@ -14,77 +13,38 @@ from responses_mcp.json_types import JsonObject, replace_lone_surrogates, text_a
 from responses_mcp.secrets import Redact, redacted_beginning
 
 _LONGEST_LINE: Final = 8 * 1024  # characters; few servers take a longer address
-
-# Sequences for terminals, as ECMA-48 has them. What has begun and does not end loses its first character alone: where
-# text was decoded wrongly, C1 characters stand for quotation marks.
-_CSI: Final = r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]"
-_STRING: Final = r"(?:\x1b[PX\]^_]|[\x90\x98\x9d-\x9f])[^\x00-\x08\x0a-\x1f\x7f-\x9f]*+(?:\x07|\x1b\\|\x9c)"
-_SHORT: Final = r"\x1b(?: [FGLMN]|[!-/]++[0-~]|(?![PX\[\]^_])[0-~])"
-_CONTROL: Final = r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x8f\x91-\x97\x99\x9a\x9c]++|[\x1b\x90\x98\x9b\x9d-\x9f]"
-
-# In blocks, not by category: what a text means should not change with the tables of a Python.
-_EMOJI: Final = (
-    r"\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
-    r"\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
-)
-_HAN: Final = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"
-# Scripts whose letters join, or stay apart, by a joiner: from Arabic to the Indic ones and those of South-East Asia.
-_JOINED: Final = (
-    r"\u0620-\u06dc\u06de-\u077f\u07ca-\u07f5\u0840-\u085b\u0860-\u088e\u08a0-\u08e1\u08e3-\u0eff\u0f00-\u109f"
-    r"\u1700-\u17b3\u17b6-\u180a\u1810-\u18aa\u1900-\u1cff\ua800-\ua82f\ua840-\uaa7f\uaae0-\uabff\ufb50-\ufdcf"
-    r"\ufdf0-\ufdff\ufe70-\ufefc\U00010a00-\U00010a7f\U00011000-\U00011fff\U0001e900-\U0001e95f"
-)
-_WITHOUT_BLANKS: Final = r"\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17b3\u17b6-\u17ff\u1980-\u1aaf\uaa60-\uaa7f"
-_RIGHT_TO_LEFT: Final = (
-    r"\u0590-\u05f4\u0620-\u06dc\u06de-\u08e1\ufb1d-\ufdcf\ufdf0-\ufdff\ufe70-\ufefc\U00010800-\U00010fff"
-    r"\U0001e800-\U0001efff"
-)
-# Symbols that have two forms in mathematics, and the characters whose place in their square varies.
-_WITH_FORMS: Final = (
-    r"0\u1000-\u109f\u2200-\u22ff\u2a00-\u2aff\u3000-\u303f\ua840-\ua87f\uff01-\uff9e\U00010ac0-\U00010aff"
-)
-
-_JOINER: Final = (
-    rf"\u200c(?<![{_JOINED}]\u200c)"
-    rf"|\u200d(?<![{_JOINED}]\u200d)(?!(?<=[{_EMOJI}]\u200d)[{_EMOJI}])(?!(?<=[{_EMOJI}]\ufe0f\u200d)[{_EMOJI}])"
-)
-_BREAK: Final = rf"(?<=[\u200b-\u200d])[\u200b-\u200d]++|\u200b(?<![{_WITHOUT_BLANKS}]\u200b)"
-_SELECTOR: Final = (
-    rf"[\ufe00-\ufe02](?<![{_HAN}{_WITH_FORMS}][\ufe00-\ufe02])|[\ufe03-\ufe0d]"
-    rf"|[\ufe0e\ufe0f](?<![{_EMOJI}][\ufe0e\ufe0f])(?!(?<=[0-9#*][\ufe0e\ufe0f])\u20e3)"
-    rf"|[\U000e0100-\U000e01ef](?<![{_HAN}][\U000e0100-\U000e01ef])"
-    r"|[\u180b-\u180f](?<![\u1820-\u18aa][\u180b-\u180f])"
-)
-_FILLER: Final = (
-    r"\u115f(?![\u1161-\u11a7\ud7b0-\ud7c6])|\u1160(?<![\u1100-\u115e\ua960-\ua97c]\u1160)|[\u3164\uffa0]"
-    r"|\u034f(?<![\u0591-\u05f4]\u034f)|[\u17b4\u17b5]"
-)
+_CONTROLS: Final = dict.fromkeys({*range(32), 127} - {9, 10})
+# Emoji and symbols; scripts from Hebrew to Mongolian, whose letters join or run to the left; Han and its punctuation.
+_EMOJI: Final = r"\xa9\xae\u203c-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+_JOINED: Final = r"\u0590-\u109f\u1700-\u1cff\ua800-\uabff\ufb1d-\ufefc\U00010800-\U00011fff\U0001e800-\U0001efff"
+_WIDE: Final = r"\u2200-\u22ff\u2a00-\u2aff\u3000-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003fffd"
+_MARK: Final = r"\u0300-\u034e\u0350-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
 _UNSEEN: Final = (
-    r"[\xad\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\ufffc\ufdd0-\ufdef\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    r"\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
-    + "".join(f"{chr(16**4 * n - 2)}{chr(16**4 * n - 1)}" for n in range(1, 18))
-    + "]"
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u17b4\u17b5\u202a-\u202e\u2060-\u206f\u3164\ufdd0-\ufdef\ufeff\uffa0\ufff0-\ufffc"
+    r"\ufffe\uffff"
 )
-# The flags of England, Scotland, Wales and other parts of countries: the one use of these characters.
-_FLAG: Final = r"(\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f)"
-_DIRECTION: Final = r"[\u200e\u200f\u061c]"
-_MARK: Final = r"[\u0300-\u034e\u0350-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+_FAR: Final = (  # controls of music and shorthand, and no characters; a class of these alone is slow
+    r"[\U0001bca0-\U000dffff\U000f0000-\U0010ffff](?<![\U0001bca4-\U0001d172\U0001d17b-\U0001fffd\U00020000-\U0002fffd"
+    r"\U00030000-\U0003fffd\U000f0000-\U000ffffd\U00100000-\U0010fffd])"
+)
+_DIRECTION: Final = r"\u061c\u200e\u200f"
+_AT_TIMES: Final = rf"{_DIRECTION}\u034f\u115f\u1160\u180b-\u180f\u200b-\u200d\ufe00-\ufe0f\U000e0000-\U000e0fff"
 
-# Looked for first, because most texts have none of it.
-_SUSPECT: Final = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u0300-\u036f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u1ab0-\u1aff\u1dc0-\u1dff"
-    r"\u200b-\u200f\u20d0-\u20ff\u3164\ufe00-\ufe0f\ufe20-\ufe2f\uffa0\U000e0100-\U000e01ef" + _UNSEEN[1:]
+# As texts, because a start has no time for patterns.
+_SUSPECT: Final = f"[{_UNSEEN}{_AT_TIMES}{_MARK}\U0001bca0-\U0010ffff]"
+# As ECMA-48 has them: CSI, strings, short ones. One without an end loses its first character alone: where text was
+# decoded wrongly, C1 characters stand for quotation marks.
+_SEQUENCE: Final = (
+    r"[\x1b\x90\x98\x9b\x9d-\x9f](?:(?:(?<=\x9b)|(?<=\x1b)\[)[0-?]*+[ -/]*+[@-~]"
+    r"|(?:(?<=[\x90\x98\x9d-\x9f])|(?<=\x1b)[PX\]^_])[^\x00-\x08\x0a-\x1f\x7f-\x9f]*+(?:\x07|\x1b\\|\x9c)"
+    r"|(?<=\x1b)(?: [FGLMN]|[!-/]++[0-~]|(?![PX\[\]^_])[0-~]))"
 )
-_TAKEN_OUT: Final = (
-    rf"{_FLAG}|{_CSI}|{_STRING}|{_SHORT}|{_CONTROL}|{_UNSEEN}++|{_BREAK}|{_JOINER}|{_SELECTOR}|{_FILLER}"
+_NEEDED: Final = (  # at the beginning of a run; the rest of it says something to nobody but a model
+    rf"(?<=[{_EMOJI}])(?:\ufe0f?\u200d(?=[{_EMOJI}])|[\ufe0e\ufe0f])|(?<=[0-9#*])[\ufe0e\ufe0f](?=\u20e3)"
+    rf"|(?<=[{_WIDE}])[\ufe00-\ufe02\U000e0100-\U000e01ef]|(?<=[{_JOINED}])[\u200b-\u200d\u034f\u180b-\u180f]"
+    rf"|[{_DIRECTION}]|\u115f(?=[\u1161-\u11a7])|(?<=[\u1100-\u115e])\u1160"
+    r"|(?<=\U0001f3f4)[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"  # Scotland, Texas
 )
-_IN_RIGHT_TO_LEFT: Final = re.compile(_TAKEN_OUT)
-_ELSEWHERE: Final = re.compile(rf"{_TAKEN_OUT}|{_DIRECTION}++")
-_HAS_RIGHT_TO_LEFT: Final = re.compile(f"[{_RIGHT_TO_LEFT}]")
-# Afterwards, because what stood between is gone. Of marks of direction the last counts; of marks above and below a
-# letter eight are more than any language writes, and thousands cover the lines around.
-_TOO_MANY: Final = re.compile(rf"{_DIRECTION}(?={_DIRECTION})|(?<={_MARK}{{8}}){_MARK}++")
-_LINE_END: Final = re.compile(r"\r\n?|[\x0b\x0c\x85]")
 
 
 def sanitized(text: str) -> str:
@@ -93,13 +53,18 @@ def sanitized(text: str) -> str:
     All line ends become newlines, and lone surrogates U+FFFD. To sanitize twice is to sanitize once. Secrets are to be
     looked for afterwards: without what stood inside, one is whole again.
     """
-    if text.isascii() and text.isprintable():  # as most texts are
+    if text.isascii() and text.translate(_CONTROLS) == text:  # as most texts are
         return text
     text = replace_lone_surrogates(text)
-    if not _SUSPECT.search(text):
+    if not re.search(_SUSPECT, text):
         return text
-    taken_out = _IN_RIGHT_TO_LEFT if _HAS_RIGHT_TO_LEFT.search(text) else _ELSEWHERE
-    return _TOO_MANY.sub("", taken_out.sub(r"\1", _LINE_END.sub("\n", text)))
+    text = re.sub(_SEQUENCE, "", re.sub(r"\r\n?|[\x0b\x0c\x85]", "\n", text))
+    text = re.sub(_FAR, "", re.sub(f"[{_UNSEEN}]++", "", text))
+    if not re.search(f"[{_JOINED}](?<!\u061c)", text):
+        text = re.sub(f"[{_DIRECTION}\u200b\u200c]++", "", text)
+    needed = re.compile(_NEEDED).match
+    text = re.sub(f"[{_AT_TIMES}]++", lambda run: (needed(run.string, run.start()) or [""])[0], text)
+    return re.sub(f"([{_MARK}]{{8}})[{_MARK}]++", r"\1", text)  # more than any language writes
 
 
 def sanitized_json(value: Any, redact: Redact = str) -> Any:

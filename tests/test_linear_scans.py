@@ -42,6 +42,7 @@ from responses_mcp.responses_api.response.parser import Answer, read_answer
 from responses_mcp.responses_api.response.search_results import listed_items, read_results
 from responses_mcp.responses_api.response.sources import Citation, without_block
 from responses_mcp.responses_api.response.web_pages import page_key, shown, without_markers, without_tracking
+from responses_mcp.sanitization import sanitized
 from responses_mcp.secrets import OutgoingText, Redactor
 from responses_mcp.settings.files import read_config
 from responses_mcp.settings.findings import Findings, looks_like_key, masked, printable
@@ -182,6 +183,7 @@ SCANS: dict[str, Callable[[str], object]] = {
     "a search": lambda text: search(text, cited(text[:4000])),
     "a failure": lambda text: response_error(failed(text), SECRETS),
     "results with long citations": lambda text: search("", long_citations(text)),
+    "what is shown": sanitized,
     "secrets": SECRETS,
     "known secrets": SECRETS.known,
     "a log line": log_line,

@@ -33,6 +33,7 @@ SHORT = {f"manuals.results.decomposition.{name}": 300 for name in ("_LISTED", "_
 COMPILE_LATER = {
     "secrets._known",
     "secrets._pattern",
+    "sanitization.sanitized",
     "manuals.search.query.term",
     "manuals.search.query.as_written",
     "responses_api.response.sources._dates",
