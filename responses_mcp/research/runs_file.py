@@ -132,7 +132,6 @@ class RunsFile:
             version=VERSION,
             upgrades=_UPGRADES,
             patience=_PATIENCE,
-            clock=clock,
         )
 
     def add(self, row: Row, *, join: bool, besides: Container[str] = ()) -> Row:

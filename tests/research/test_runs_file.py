@@ -4,6 +4,7 @@ import os
 import sqlite3
 import stat
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -188,12 +189,14 @@ def test_many_at_once_agree_on_one(use: Callable[[RunsFile], Row | None], file: 
     assert len({each.owner if each.id == "run_1" else each.id for each in found if each is not None}) == 1
 
 
-def test_a_new_file_waits_for_another_process_that_makes_it(file: RunsFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_file_waits_for_another_process_that_makes_it(file: RunsFile) -> None:
     file.path.parent.mkdir(parents=True)
-    with closing(sqlite3.connect(file.path, isolation_level=None)) as other:
+    with closing(sqlite3.connect(file.path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
-        monkeypatch.setattr("time.sleep", lambda _: other.rollback())
+        ending = threading.Timer(0.3, other.rollback)
+        ending.start()
         file.add(row(), join=True)
+        ending.join()
     assert [each.id for each in file.recent("mine", 10)] == ["run_1"]
 
 
