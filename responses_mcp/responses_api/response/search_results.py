@@ -33,7 +33,7 @@ _LONGEST_TITLE = 300  # characters
 _LONGEST_SNIPPET = 1_000  # or refusal
 _LONGEST_TEXT = 256 * 1024  # characters of an answer that are looked at
 _MOST_LISTED = 500  # pages in it; a search is asked for 50
-_MOST_BROKEN = 50  # beginnings of objects that are none: each may be read to the end of the text
+_MOST_BROKEN = 100  # beginnings of objects that are none: each may be read to the end of the text
 
 # Commas behind the last member, and backslashes that escape nothing.
 _BROKEN = re.compile(r',(?=\s{0,99}[}\]])|(\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))|\\')
@@ -153,9 +153,15 @@ def _page(mention: JsonObject, newest: date, redact: Redact) -> SearchResult:
 def listed_items(text: str) -> list[JsonObject]:
     """Return the items that an answer lists, in its order: the objects of JSON that have a URL, as the model wrote it.
 
-    Names in them are without case and underscores. What was cut off is no item.
+    Names in them are without case and underscores. What was cut off is no item. JSON is mended only where that finds
+    more items: a text in it may have a comma before a bracket.
     """
-    text = _BROKEN.sub(lambda found: found[1] or "", text[:_LONGEST_TEXT])
+    text = text[:_LONGEST_TEXT]
+    texts = dict.fromkeys((text, _BROKEN.sub(lambda found: found[1] or "", text)))
+    return max(map(_items, texts), key=len)
+
+
+def _items(text: str) -> list[JsonObject]:
     found: list[JsonObject] = []
     decoder = json.JSONDecoder(object_hook=found.append, strict=False)
     broken, at = 0, text.find("{")
@@ -167,8 +173,8 @@ def listed_items(text: str) -> list[JsonObject]:
             del found[before:]  # they are found again
             broken, at = broken + 1, at + 1
         at = text.find("{", at)
-    plain = [{name.replace("_", "").lower(): value for name, value in each.items()} for each in found[:_MOST_LISTED]]
-    items = [{_OTHER_NAMES.get(name, name): value for name, value in each.items()} for each in plain]
+    plain = ({name.replace("_", "").lower(): value for name, value in each.items()} for each in found[:_MOST_LISTED])
+    items = ({_OTHER_NAMES.get(name, name): value for name, value in each.items()} for each in plain)
     return [item for item in items if text_at(item, "url").strip()]
 
 

@@ -107,6 +107,12 @@ def test_a_score_is_from_0_to_1_or_absent(value: Any, score: float | None) -> No
     assert only(relevanceScore=value).relevance_score == score
 
 
+def test_a_comma_before_a_bracket_in_a_text_stays_and_one_between_members_goes() -> None:
+    snippet = 'A tuple is (1,), a list [1, 2,] and an object {"a": 1,}.'
+    assert only(snippet=snippet).snippet == snippet
+    assert read(json.dumps([A, B])[:-1] + ",]") == [READ_A, READ_B]
+
+
 @pytest.mark.parametrize("name", ["snippet", "description"])
 def test_texts_are_made_fit_to_be_shown_and_cut(name: str) -> None:
     assert only(**{name: " a\u0000b\n<i>c</i> ([a.jp](https://a.jp/))"}).snippet == "ab <i>c</i>"

@@ -13,6 +13,7 @@ from responses_mcp.responses_api.response.parser import read_answer
 from responses_mcp.responses_api.response.reply import ReplyReader
 from responses_mcp.responses_api.response.streaming import EventStream
 from responses_mcp.testing import bodies, stream_events
+from responses_mcp.testing.items import open_page
 from tests.responses_api.response.replies import fed
 
 
@@ -79,6 +80,11 @@ def test_the_phases_of_a_searched_answer() -> None:
         "writing",
     ]
     assert "searching" in phases
+
+
+def test_the_host_of_an_ipv6_address_is_told_whole() -> None:
+    body = bodies.answer("Read.", searches=[open_page("http://[2001:DB8::1]:8080/x")])
+    assert "reading [2001:db8::1]" in collect(wire(*stream_events(body)))[1]
 
 
 @pytest.mark.parametrize("output", [None, 0, 5, "text", True, {"a": 1}, [], [5], [[]]])
