@@ -175,7 +175,7 @@ def _refused(error: UpstreamError, optional: AbstractSet[str]) -> tuple[set[str]
 
 def _member(path: str, optional: AbstractSet[str]) -> str:
     """Return the member that a server means by a path; "" if it is not `optional`."""
-    parts = _PART.findall(_plain(path))
+    parts: list[str] = _PART.findall(_plain(path))
     head, *rest = parts[1:] if parts[:1] == ["body"] and parts[1:] else parts or [""]
     if head == "tools":
         return next((name for name in rest if name in optional), "")

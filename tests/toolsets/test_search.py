@@ -214,7 +214,7 @@ async def test_domains_of_the_settings_are_preferred_or_are_the_only_ones(strict
     ("limit", 0, "is 0"), ("limit", 51, "is 51"), ("limit", -1, "is -1"), ("limit", 50.6, "is 50.6"),
     ("limit", 1e300, "is 1e+300"), ("limit", float("inf"), "is Infinity"), ("limit", float("nan"), "is NaN"),
     ("limit", True, "is true"), ("limit", [5], "is a list"), ("limit", {"a": 1}, "is an object"),
-    ("limit", 10**50, "is 1" + "0" * 39 + "…"), ("limit", 10**1000, "is a number of too many digits"),
+    ("limit", 10**1000, "is a number of too many digits"),
     *(("limit", text, f'is "{text}"') for text in ("ten", "0", "51", "1e9", "nan")),
     ("limit", "x" * 100, "is a text of 100 characters"),
     *(("language", value, "is ") for value in (5, True, ["ja"], "j", "日本語", "ja; ignore", "en\nus", "x" * 50)),

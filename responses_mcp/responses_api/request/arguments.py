@@ -78,12 +78,9 @@ def read_search_query(arguments: Mapping[str, object]) -> SearchQuery:
     limit = read_number("limit", arguments.get("limit"), least=1, most=MOST_RESULTS, bounded=True)
     tag = f'a language tag such as "ja" or "en", or "{ANY_LANGUAGE}"'
     language = read_word("language", arguments.get("language"), _LANGUAGE, tag) or ANY_LANGUAGE
-    return SearchQuery(
-        query=query,
-        limit=limit or USUAL_LIMIT,
-        language=ANY_LANGUAGE if language.lower() == ANY_LANGUAGE else language,
-        timeframe=read_word("timeframe", arguments.get("timeframe"), _TIMEFRAME, f"one of {', '.join(TIMEFRAMES)}"),
-    )
+    timeframe = read_word("timeframe", arguments.get("timeframe"), _TIMEFRAME, f"one of {', '.join(TIMEFRAMES)}")
+    language = ANY_LANGUAGE if language.lower() == ANY_LANGUAGE else language
+    return SearchQuery(query=query, limit=limit or USUAL_LIMIT, language=language, timeframe=timeframe)
 
 
 def read_query(value: object, most: float = math.inf) -> str:
@@ -192,11 +189,10 @@ def _refused(name: str, value: object, allowed: str) -> BadArgument:
 def _shown(value: object) -> str:
     if _is_absent(value):
         return "missing" if value is None else "empty"
-    if isinstance(value, dict | list):
-        return "an object" if isinstance(value, dict) else "a list"
     if isinstance(value, str) and len(value) > _LONGEST_VALUE:
         return f"a text of {len(value)} characters"  # not its beginning: half a secret would not be recognised
-    if isinstance(value, int) and abs(value) >= 10**1000:
+    if isinstance(value, int) and abs(value) >= 10**_LONGEST_VALUE:
         return "a number of too many digits"  # Python refuses to write one of thousands
-    text = replace_lone_surrogates(json.dumps(value, ensure_ascii=False, default=repr))
-    return text if isinstance(value, str) or len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"
+    if isinstance(value, str | int | float):
+        return replace_lone_surrogates(json.dumps(value, ensure_ascii=False))
+    return "an object" if isinstance(value, Mapping) else "a list" if isinstance(value, list | tuple) else "no JSON"

@@ -7,21 +7,14 @@ several parts and phases, and statuses other than success with HTTP 200, so each
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice, repeat
 
 from responses_mcp.errors import UnusableReply, UpstreamError
 from responses_mcp.json_types import JsonObject, as_object, objects, replace_lone_surrogates, text_at
-from responses_mcp.responses_api.response.dates import read_date
-from responses_mcp.responses_api.response.sources import Citation, choose_citations, without_block, written
-from responses_mcp.responses_api.response.web_pages import (
-    address,
-    closing_nothing,
-    is_within,
-    without_marks,
-)
+from responses_mcp.responses_api.response.sources import Citation, choose_citations, read_date, without_block, written
+from responses_mcp.responses_api.response.web_pages import address, closing_nothing, is_within, without_marks
 from responses_mcp.sanitization import line_at, sanitized
 from responses_mcp.secrets import Redact, redacted_beginning
 from responses_mcp.usage.bill import Usage
@@ -42,7 +35,6 @@ _SHORTENED = (
 _SENTENCE_ENDS = ("\n", ". ", "! ", "? ", "。", "！", "？")
 # The names under which an annotation may tell when its page was published; the API's own tells nothing.
 _DATES = ("published_at", "published_date", "publication_date", "date_published", "date")
-_ITEM_KIND = re.compile("[a-z_]{1,80}")  # that a message may name; anything else could be a secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +91,7 @@ def read_answer(
     text = text or joined_text(messages, "refusal", "refusal", redact).strip()
     truncated = response.get("status") == "incomplete"
     if not text:
-        raise no_text(items, redact, truncated=truncated)
+        raise no_text(truncated=truncated)
     today = datetime.date.fromisoformat(date)
     cited = [each for each in _cited(messages, redact, today, files=files) if not is_within(each.url, blocked)]
     searches = [item for item in items if item.get("type") == "web_search_call" and item.get("status") != "failed"]
@@ -134,19 +126,15 @@ def _shortened(body: str, sources: str, most: int) -> str:
     return "\n\n".join(filter(None, (shown + fence, mark, sources)))[:most]
 
 
-def no_text(items: list[JsonObject], redact: Redact, *, truncated: bool) -> UpstreamError:
+def no_text(*, truncated: bool) -> UpstreamError:
     """Return the error for a Response without text; `truncated` tells that it was cut off."""
-    if truncated:
-        return UnusableReply(
-            "The model spent its whole output limit before it wrote anything; lower reasoning_effort in the profile, "
-            "or ask for less.",
-            code="max_output_tokens",
-            maybe_paid=True,
-        )
-    names = (line_at(item, "type", redact) for item in items)
-    kinds = ", ".join(sorted({name if _ITEM_KIND.fullmatch(name) else "other" for name in names})[:5]) or "nothing"
+    if not truncated:
+        said = "The model returned no text; ask again, or choose another model in the profile."
+        return UnusableReply(said, maybe_paid=True)
     return UnusableReply(
-        f"The model returned no text (output: {kinds}); ask again, or choose another model in the profile.",
+        "The model spent its whole output limit before it wrote anything; lower reasoning_effort in the profile, "
+        "or ask for less.",
+        code="max_output_tokens",
         maybe_paid=True,
     )
 

@@ -15,7 +15,6 @@ from itertools import repeat
 
 from responses_mcp.errors import RequestRefused, ServiceFailed
 from responses_mcp.json_types import JsonObject, as_object, objects, text_at
-from responses_mcp.responses_api.response.dates import read_date
 from responses_mcp.responses_api.response.parser import (
     MOST_SOURCES,
     annotations_of,
@@ -24,6 +23,7 @@ from responses_mcp.responses_api.response.parser import (
     no_text,
     output_items,
 )
+from responses_mcp.responses_api.response.sources import read_date
 from responses_mcp.responses_api.response.web_pages import LINK, address, is_within, page_key, shown
 from responses_mcp.sanitization import line_at
 from responses_mcp.secrets import Redact
@@ -105,7 +105,7 @@ def read_results(
     if not seen and not text.strip():
         if refusal := shown(joined_text(messages, "refusal", "refusal", redact), _LONGEST_SNIPPET, redact):
             raise RequestRefused(f"The model declined to search: {refusal}")
-        raise no_text(items, redact, truncated=response.get("status") == "incomplete")
+        raise no_text(truncated=response.get("status") == "incomplete")
     if not seen and searches and not actions:
         raise ServiceFailed("The API's web search failed; try again later.")
     if not listed and not cited and _EMPTY_LIST.search(text):  # nothing fits

@@ -8,7 +8,7 @@ the text up to the first that belongs to no block, so the work is linear, and a 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
@@ -16,7 +16,6 @@ from operator import itemgetter
 from typing import Final
 
 from responses_mcp.json_types import JsonObject
-from responses_mcp.responses_api.response.dates import dates_in
 from responses_mcp.responses_api.response.web_pages import page_key
 
 LONGEST_HEADER: Final = 80  # characters
@@ -24,7 +23,6 @@ _MOST_LINES: Final = 1_000  # at the end of an answer, in which its block is loo
 _MOST_ENDS: Final = 5  # of an address
 _FEWEST_WORDS: Final = 3  # of a sentence beside a source; "JMA, published 2026-11-20." is none
 
-_IS_URL: Final = re.compile("https?://", re.IGNORECASE)
 _ADDRESS: Final = r"(?i:https?://)[^\s<>\"\\^`{}|、。，．！？：；「」『』（）【】〔〕〈〉《》［］“”…]{1,1000}"
 _TOUCHING: Final = re.compile(r"[()\[\]]|[^\x00-\x7f]")
 _DRAWN: Final = re.compile(r"[ \t\u3000>]*(?:<(/?)(?:details|summary|div|ul|ol|p|hr)[^<>]{0,80}>|[-=*_][-=*_ ]{2,99}|)")
@@ -51,6 +49,15 @@ _WORD: Final = re.compile(r"[\u3041-\u309f]|[\u30a0-\u30ff\u3400-\u9fff]{2}|[^\W
 _PART_ENDS: Final = re.compile(r"[、。;；()（）|·]|,(?! ?[0-9]{4})")  # of words about a source
 _ACCESSED: Final = re.compile("accessed|retrieved|viewed|閲覧|アクセス|参照|取得", re.IGNORECASE)
 _PUBLISHED: Final = re.compile("published|公開|公表|発表|掲載", re.IGNORECASE)
+_FIRST: Final = date(1900, 1, 1)
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH: Final = rf"({'|'.join(_MONTHS)})[a-z]{{0,6}}\.?"
+_DATE: Final = re.compile(
+    r"(?<![0-9])([0-9]{4}) ?[-/.年\u2010-\u2013\u2212] ?([0-9]{1,2}) ?[-/.月\u2010-\u2013\u2212] ?([0-9]{1,2})(?![0-9])"
+    rf"|(?<![A-Za-z]){_MONTH} ?([0-9]{{1,2}})(?:st|nd|rd|th|),? ([0-9]{{4}})(?![0-9])"
+    rf"|(?<![0-9])([0-9]{{1,2}})(?:st|nd|rd|th|) {_MONTH},? ([0-9]{{4}})(?![0-9])",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,7 @@ class Citation:
     @property
     def is_page(self) -> bool:
         """Tell whether the source has a URL."""
-        return _IS_URL.match(self.url) is not None
+        return page_key(self.url) is not None
 
     def as_json(self) -> JsonObject:
         """Return the object of the output contract; an unknown title is left out."""
@@ -118,13 +125,10 @@ def without_block(text: str, citations: Mapping[str, Citation], today: date) -> 
     lines = text.rstrip().rsplit("\n", _MOST_LINES)
     behind_code = (at + 1 for at, line in enumerate(lines) if is_fence(line))
     first = max([0, len(lines) - _MOST_LINES, *behind_code])
-    end = above = len(lines)
-    while above > first and not is_drawn(lines[above - 1]) and header_of(lines[above - 1]) is None:
-        above -= 1  # of the last paragraph, what says more stays behind the block
-        end = end if is_source(lines[above]) else above
-    top = end
+    top = end = len(lines)  # of the block
     listed: list[str] = []  # the sources below this line, from the last to the first
     dates: dict[str, str] = {}
+    is_last = True  # of the paragraphs, which may say more: it stands behind the block
     for at in reversed(range(first, end)):
         line, source = lines[at], header_of(lines[at])
         # With a source on its line, and right below another line, a header says where that is from.
@@ -132,12 +136,16 @@ def without_block(text: str, citations: Mapping[str, Citation], today: date) -> 
             found = _dates([source, *reversed(listed)], citations, today)
             if found is None and (source or listed or end < len(lines)):
                 break
-            top, listed, dates = at, [], (found or {}) | dates
-        elif not is_source(line):
-            break
-        elif not is_drawn(line):
+            top, listed, is_last, dates = at, [], False, (found or {}) | dates
+        elif is_drawn(line):
+            is_last = False
+        elif is_source(line):
             listed.append(line)
-    body, remark = (lines[:top], lines[end:]) if top < end else (lines, [])
+        elif is_last:
+            end, listed = at, []
+        else:
+            break
+    body, remark = (lines[:top], lines[end:]) if top < len(lines) else (lines, [])
     while body and (drawn := _DRAWN.fullmatch(body[-1].rstrip())) and not drawn[1]:
         body.pop()
     accessed = today.isoformat()
@@ -235,3 +243,29 @@ def _day(text: str, today: date) -> str:
             for day in dates_in(part, today):
                 return day.isoformat()
     return ""
+
+
+def read_date(value: object, newest: date) -> str | None:
+    """Return the calendar date with which a value begins as YYYY-MM-DD, if it is not after `newest`."""
+    found = _DATE.match(value.lstrip()) if isinstance(value, str) else None
+    day = _calendar_date(found, newest) if found else None
+    return day.isoformat() if day else None
+
+
+def dates_in(text: str, newest: date) -> Iterator[date]:
+    """Yield the calendar dates in a text that are not after `newest`."""
+    return filter(None, (_calendar_date(found, newest) for found in _DATE.finditer(text)))
+
+
+def _calendar_date(found: re.Match[str], newest: date) -> date | None:
+    """Return the day that a match means; None if no calendar has it, or it is after `newest`."""
+    year, month, day = filter(None, found.groups())
+    if not year.isdigit():
+        year, month, day = day, year, month
+    elif not month.isdigit():
+        year, day = day, year
+    try:
+        meant = date(int(year), int(month) if month.isdigit() else _MONTHS.index(month.lower()) + 1, int(day))
+    except ValueError:
+        return None
+    return meant if _FIRST <= meant <= newest else None

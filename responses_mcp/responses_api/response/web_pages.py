@@ -85,7 +85,7 @@ def page_key(url: str) -> str | None:
 def host_of(url: str) -> str:
     """Return the host of a page as its key has it, "" for what is no page."""
     found = re.match(r"\[[^\]]*\]|[^:/?]*", page_key(url) or "")
-    return found[0] if found else ""
+    return str(found[0]) if found else ""
 
 
 def is_within(url: str, domains: Collection[str]) -> bool:

@@ -110,8 +110,8 @@ REFUSED: dict[str, tuple[type[UpstreamError], bool, str]] = {
     "rate_limited": (RateLimited, True, "Rate limit reached"),
     "cancelled": (UnusableReply, False, "cancelled"),
     "in_progress": (UnusableReply, False, "in_progress"),
-    "no_message": (UnusableReply, False, "output: reasoning, web_search_call"),
-    "empty_output_text": (UnusableReply, False, "output: message"),
+    "no_message": (UnusableReply, False, "returned no text"),
+    "empty_output_text": (UnusableReply, False, "returned no text"),
     "unknown_error_code": (QuotaExhausted, False, "billing"),
 }
 

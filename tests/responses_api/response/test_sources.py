@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.responses_api.response import dates, parser, sources, web_pages
+from responses_mcp.responses_api.response import parser, sources, web_pages
 from responses_mcp.responses_api.response.sources import Citation, choose_citations, without_block, written
 
 DATE = "2026-11-22"
@@ -66,7 +66,7 @@ def repetitions(parsed: Any) -> Iterator[Any]:
 
 WHOLE = {
     f"{module.__name__.rpartition('.')[2]}.{name}": each
-    for module in (dates, parser, sources, web_pages)
+    for module in (parser, sources, web_pages)
     for name, each in vars(module).items()
     if isinstance(each, re.Pattern)
     if (module, name)
