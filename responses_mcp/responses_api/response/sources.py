@@ -170,9 +170,7 @@ def header_of(line: str) -> str | None:
 
 
 def is_source(line: str) -> bool:
-    """Tell whether a line may stand below a header: a source without a sentence about it, or a line with no words."""
-    if is_drawn(line):
-        return True
+    """Tell whether a line with words is a source of a list, without a sentence about it."""
     names_one = _DATED_OR_LINKED.search(line) is not None
     return (names_one or _MARKED.match(line) is not None) and not _has_sentence(line, _FEWEST_WORDS if names_one else 1)
 
@@ -237,7 +235,7 @@ def _page(address: str, known: Collection[str]) -> tuple[str, int]:
 
 def _day(text: str, today: date) -> str:
     """Return the day in words about a source: of publication, if they say so, and never of access; "" if none."""
-    parts = [(part, _PUBLISHED.search(part) is not None) for part in _PART_ENDS.split(text)]
+    parts = [(part, _PUBLISHED.search(part) is not None) for part in _PART_ENDS.split(text) if _DATE.search(part)]
     for part, is_published in sorted(parts, key=itemgetter(1), reverse=True):
         if is_published or not _ACCESSED.search(part):
             for day in dates_in(part, today):
