@@ -404,7 +404,7 @@ async def test_a_gateway_that_cannot_read_a_request_does_not_refuse_its_content(
 ])  # fmt: skip
 async def test_what_the_provider_behind_a_gateway_said_is_told(raw: Any, words: str) -> None:
     told, _ = await reason(refused(400, "Provider returned error", 400, metadata={"raw": raw, "provider_name": "P"}))
-    assert f"The provider says: {words}" in told or words in told.partition("The provider says: ")[2]
+    assert words in told
 
 
 async def test_a_key_that_a_provider_repeats_is_masked() -> None:

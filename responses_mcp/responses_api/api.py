@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import random
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import count
@@ -27,7 +28,7 @@ from responses_mcp.errors import (
     exhausted,
 )
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
-from responses_mcp.responses_api.failures import CAUSES, add_last_words, name_model
+from responses_mcp.responses_api.failures import CAUSES, add_words, last_words, settings_to_change
 from responses_mcp.responses_api.gate import Gate
 from responses_mcp.responses_api.http.connections import Connect, Connections, Request, connection_limit, encoded
 from responses_mcp.responses_api.parameters import ParameterFallback, refused_domains
@@ -208,10 +209,10 @@ class ResponsesApi:
                         fallback, wait = learnt, 0.0
                     left = deadline.deadline - trio.current_time()
                     if wait is None or retries >= policy.max_retries or wait > min(LONGEST_WAIT, left):
-                        add_last_words(error, retries + 1, is_repeated=wait is not None)
+                        behind = last_words(error, retries + 1, is_repeated=wait is not None)
                         if "model" in body:
-                            error.message = refused_domains(error, body) + error.message
-                            name_model(error, model, self._models, self._openai.base_url)
+                            behind += settings_to_change(error, model, self._models, self._openai.base_url)
+                        add_words(error, refused_domains(error, body), behind)
                         raise
                     if isinstance(error, RateLimited):
                         gate.close(ticket, wait)  # which is waited for at the gate
@@ -281,7 +282,9 @@ class ResponsesApi:
             on_head=on_head,
         )
         try:
-            with trio.move_on_after(policy.try_seconds), closing(reader):
+            # A scope costs a hundredth of a call, and most tries have no time of their own.
+            has_time = policy.try_seconds < math.inf
+            with trio.move_on_after(policy.try_seconds) if has_time else nullcontext(), closing(reader):
                 connections = self._connections or await self._open()
                 await connections.send(request, reader)
                 if reader.held_bytes <= LARGE_BYTES:
@@ -292,8 +295,9 @@ class ResponsesApi:
                     answer = read(reader)
                     await trio.lowlevel.cancel_shielded_checkpoint()  # to write it takes as long again
                     return answer
-            said = f"No answer within {policy.try_seconds:g} s; {policy.slow}."
-            raise DeadlineExceeded(said, code="timeout", maybe_paid=True)
+            raise DeadlineExceeded(
+                f"No answer within {policy.try_seconds:g} s; {policy.slow}.", code="timeout", maybe_paid=True
+            )
         except UpstreamError as error:
             if reader.progress == "begun":
                 error.advance("begun")

@@ -188,7 +188,7 @@ _WORDS: Final = {name: re.compile(kind.words.replace("~", r"(\w{1,30} ){0,3}")) 
 _OF_STATUS: Final = {status: name for name in reversed(KINDS) for status in KINDS[name].usual}
 _SHORT_LIMIT = re.compile(r"\bper (?:min|sec|hour)|\b[rt]pm\b")
 # Gateways have the code of a prompt that is refused for any request that they cannot read.
-_UNREADABLE = re.compile(r"(?:invalid|bad|malformed) (?:\w{1,30} ){0,4}request|provider (?:returned|says)")
+_UNREADABLE = re.compile(r"(?:invalid|bad|malformed) (?:\w{1,30} ){0,4}request|provider returned")
 
 
 def kind_of(failure: Failure) -> str:
@@ -218,8 +218,8 @@ def read_failure(value: object, redact: Redact) -> Failure | None:
     and parameters. None where nothing is said.
     """
     parts = sorted(_parts_of(value), key=itemgetter(0, 1))
-    message, raw = (_message_of([part for part in parts if part[0] == place], redact) for place in (0, 1))
     given = [members for _, _, members in parts]
+    message = _message_of([(level, text) for is_beside, level, text in parts if not is_beside], redact)
     types = _words((each.get("type") for each in given), redact)
     codes = [*filter(_NAME.fullmatch, _words((each.get(name) for each in given for name in _CODES), redact))]
     params = _words((param for each in given for param in _params_of(each)), redact)
@@ -235,39 +235,39 @@ def read_failure(value: object, redact: Redact) -> Failure | None:
         next((code for code in codes if not _STATUS.fullmatch(code)), "")[:_LONGEST_WORD] or None,
         tuple(dict.fromkeys(params)),
         tuple(_HUMP.sub(" ", each).lower() for each in (*codes, *types, *map("param {}".format, params))),
-        message if raw in message else f"{message} The provider says: {raw}".lstrip(),
-        next(filter(None, waits), None) or asked_wait({}, f"{message} {raw}"),
+        message,
+        next(filter(None, waits), None) or asked_wait({}, message),
     )
     return failure if failure != Failure() else None
 
 
-def _parts_of(value: object) -> Iterator[tuple[int, int, JsonObject]]:
+def _parts_of(value: object) -> Iterator[tuple[bool, int, JsonObject]]:
     """Yield the objects of an error, also those that stand as JSON in a text; a text is an object with a message.
 
-    The first number is 1 for what a provider behind a gateway said, 2 for details beside, else 0; the second is 0 for
-    the outermost objects, -1 for those within them. A list under an unknown name, as in `{"include": ["is unknown"]}`,
-    is read as objects with a path.
+    The first of each tells whether it stands beside the message, the second is 0 for the outermost objects and -1 for
+    those within them. What a provider behind a gateway said is within. A list under an unknown name, as in
+    `{"include": ["is unknown"]}`, is read as objects with a path.
     """
-    values = deque([(0, 0, value)])
+    values = deque([(False, 0, value)])
     for _ in range(_MOST_READ):
         if not values:
             return
-        place, level, value = values.popleft()
+        is_beside, level, value = values.popleft()
         value = _structure(value) or value
-        values.extend((place, level, each) for each in _listed(value))
+        values.extend((is_beside, level, each) for each in _listed(value))
         if isinstance(value, dict):
             value = cast("JsonObject", value)
-            yield place, level, (members := _members(value))
+            yield is_beside, level, (members := _members(value))
             inner = filter(None, (_structure(members.get(name)) for name in _WITHIN + _TEXTS))
-            values.extend((place, level - 1, each) for each in islice(inner, 1))
-            values.extend((2, level - 1, members[name]) for name in _BESIDE if name in members)
+            values.extend((is_beside, level - 1, each) for each in islice(inner, 1))
+            values.extend((True, level - 1, members[name]) for name in _BESIDE if name in members)
             if "raw" in members:
-                values.append((1, level - 1, members["raw"]))
-            if place < 2 and members.keys().isdisjoint(_KNOWN):
+                values.append((False, level - 1, members["raw"]))
+            if not is_beside and members.keys().isdisjoint(_KNOWN):
                 told = ({"path": [name], "message": text} for name, texts in value.items() for text in _listed(texts))
-                values.extend((place, level, each) for each in islice(told, _MOST_LISTED))
+                values.extend((False, level, each) for each in islice(told, _MOST_LISTED))
         elif value and isinstance(value, str):
-            yield place, level, {"message": value}
+            yield is_beside, level, {"message": value}
 
 
 def _listed(value: object) -> list[object]:
@@ -288,9 +288,9 @@ def _structure(value: object) -> object:
     return cast("object", value) if value and isinstance(value, dict | list) else None
 
 
-def _message_of(parts: list[tuple[int, int, JsonObject]], redact: Redact) -> str:
+def _message_of(parts: list[tuple[int, JsonObject]], redact: Redact) -> str:
     """Return the texts of the innermost objects that have any, each behind the path that a validator names."""
-    texts = [(level, text) for _, level, members in parts if (text := _text_of(members))]
+    texts = [(level, text) for level, members in parts if (text := _text_of(members))]
     deepest = dict.fromkeys(text for level, text in texts if level == texts[0][0])
     shown = (" ".join(_beginning(text, redact).split()) for text in islice(deepest, _MOST_LISTED))
     return " ".join(text if text[-1] in ".!?。" else text + "." for text in shown if text)
@@ -420,41 +420,40 @@ def _error(failure: Failure, progress: Progress, key_from: str = "OPENAI_API_KEY
 
 # What a call adds
 
-
 CAUSES: Final = {"timeout": "no answer in time", "connection": "connection failed"}
 """What a person is told of the kinds of error behind which a request is sent again."""
-
-
-def add_last_words(error: UpstreamError, attempts: int, *, is_repeated: bool) -> None:
-    """Have an error that ends a call tell how often that asked, and why not again if its kind is not repeated."""
-    added = " It was not repeated, as it may have been paid for." if error.maybe_paid and not is_repeated else ""
-    if attempts > 1:
-        added += f" ({attempts} attempts were made.)"
-    error.message += added
-    if error.unquoted is not None:
-        error.unquoted += added
-
 
 _VERSION = re.compile(r"/v[0-9][a-z0-9]*+/?$|/openai/?$")
 _VARIABLES: Final = {"answer": "ANSWER", "answer_detailed": "DETAILED", "answer_quick": "QUICK", "search": "SEARCH"}
 
 
-def name_model(error: UpstreamError, model: str, models: Mapping[str, str], base_url: str) -> None:
-    """Have an error about the model, or about a path, name the settings to change, its end, and what an address lacks.
+def last_words(error: UpstreamError, attempts: int, *, is_repeated: bool) -> str:
+    """Return how often a call asked that an error ends, and why not again if the kind of error is not repeated."""
+    words = " It was not repeated, as it may have been paid for." if error.maybe_paid and not is_repeated else ""
+    return f"{words} ({attempts} attempts were made.)" if attempts > 1 else words
+
+
+def settings_to_change(error: UpstreamError, model: str, models: Mapping[str, str], base_url: str) -> str:
+    """Return the settings that an error is about: those of the model, and its end, or what the address may lack.
 
     `models` are those of the profiles, or of an option (`--model`).
     """
     named = {name: f"model_profiles.{name}.model (MODEL_{variable})" for name, variable in _VARIABLES.items()}
     settings = " and ".join(named.get(name, name) for name, other in models.items() if other == model)
-    added = ""
+    words = ""
     is_refused = error.status == HTTPStatus.NOT_FOUND or (error.status in (400, 403, 410) and model in error.message)
     if error.kind == "model" or is_refused:
         source = f" The model is {model[:_LONGEST_WORD]}, from {settings}." if settings else ""
-        added = source + note_on_end(model, time.strftime("%Y-%m-%d", time.gmtime()))
+        words = source + note_on_end(model, time.strftime("%Y-%m-%d", time.gmtime()))
     elsewhere = error.kind in ("address", "redirect") or (error.kind == "reply" and error.status is not None)
     if elsewhere and error.code in (None, "unknown_url") and not _VERSION.search(base_url):
-        added += " openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget that, or add more behind it?"
-    room = max(0, _LONGEST_TOLD - len(added))
-    error.message = error.message[:room] + added
+        words += " openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget that, or add more behind it?"
+    return words
+
+
+def add_words(error: UpstreamError, before: str, behind: str) -> None:
+    """Put words around the message of an error, which is cut where it is too long with them."""
+    room = max(0, _LONGEST_TOLD - len(behind))
+    error.message = (before + error.message)[:room] + behind
     if error.unquoted is not None:
-        error.unquoted = error.unquoted[:room] + added
+        error.unquoted = error.unquoted[:room] + behind

@@ -20,7 +20,7 @@ from responses_mcp.commands.doctor.network_settings import CA_VARIABLES_OF_OTHER
 from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, RateLimited, UpstreamError, program
 from responses_mcp.responses_api.http.client import open_connections
 from responses_mcp.responses_api.http.connections import Request, encoded
-from responses_mcp.responses_api.http.network import certificate_cure, tls_error
+from responses_mcp.responses_api.http.network import tls_cure, tls_error
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.response.reply import ReplyBudget, ReplyReader
 from responses_mcp.secrets import Redactor
@@ -143,7 +143,7 @@ def _broken(error: ConnectionFailed, way: Way) -> Finding:
     tls = tls_error(error)
     if isinstance(tls, ssl.SSLCertVerificationError):
         said = tls.verify_message.rstrip(".")
-        return fail("tls", f"the certificate is not trusted: {said}", certificate_cure(tls) or _trust())
+        return fail("tls", f"the certificate is not trusted: {said}", tls_cure(tls) or _trust())
     if tls is not None:
         return fail("tls", f"no TLS connection ({tls.reason or type(tls).__name__})", _who(way))
     found, fix = with_cure(error.message)

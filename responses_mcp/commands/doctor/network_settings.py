@@ -16,9 +16,9 @@ from urllib.parse import unquote, urlsplit
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn, with_cure
 from responses_mcp.errors import ConnectionFailed
 from responses_mcp.responses_api.http.client import route_to
+from responses_mcp.responses_api.http.network import PORTS, port_of
 
 _PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
-_PORTS: Final = {"http": 80, "https": 443}
 _HASHED: Final = re.compile(r"[0-9a-f]{8}\.[0-9]+")
 _AROUND_HOST: Final = re.compile(r"^[a-z]+://|(?::[0-9]+)?(?:/.*)?$")
 _USELESS: Final = re.compile(r"[/*\s;\[]")
@@ -44,7 +44,7 @@ def check_proxy(url: str, *, trust_env: bool) -> tuple[list[Finding], Way | None
     """Say how `url` is reached; no way where the proxy cannot be used. Credentials of the proxy are not shown."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    direct = Way(host, parts.port or _PORTS[parts.scheme])
+    direct = Way(host, parts.port or PORTS[parts.scheme])
     if not trust_env:
         return [ok("proxy", "none is used, because request.trust_env is false")], direct
     try:
@@ -55,8 +55,7 @@ def check_proxy(url: str, *, trust_env: bool) -> tuple[list[Finding], Way | None
         named = [spelled(name) for name in _PROXIES if _value(name)]
         found = f"{', '.join(named)} set, but not for {parts.scheme}://{host}" if named else "none is set"
         return [ok("proxy", found)], direct
-    through = route.proxy.address
-    where = Way(through.host.decode("ascii"), through.port, route.proxy_from)
+    where = Way(route.proxy.raw_host.decode("ascii"), port_of(route.proxy), route.proxy_from)
     return [ok("proxy", f"{host} is reached through {where}"), *_exceptions(host)], where
 
 

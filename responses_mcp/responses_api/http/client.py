@@ -52,7 +52,7 @@ def _prepared(url: str, trust_env: bool) -> Route:
     route = route_to(url) if trust_env else Route()
     file, folder = (os.environ.get(name) or None if trust_env else None for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
     named = f"SSL_CERT_FILE is {file}" if file else f"SSL_CERT_DIR is {folder}" if folder else None
-    if url.lower().startswith("http://") and (route.proxy is None or route.proxy.address.scheme == b"http"):
+    if url.lower().startswith("http://") and (route.proxy is None or route.proxy.scheme == "http"):
         return route
     try:
         with certificates:

@@ -40,29 +40,23 @@ _CLOSED = trio.BrokenResourceError, trio.ClosedResourceError
 _BROKEN = (*_CLOSED, h11.ProtocolError)
 _AT_END: Final = h11.DONE, h11.DONE, (b"", False)  # both sides, and nothing came behind
 _LONGEST_HEAD: Final = 100 * 1024  # bytes
-_PORTS: Final = {"http": 80, "https": 443}
+PORTS: Final = {"http": 80, "https": 443}
 _UNUSABLE: Final = "The address in openai.base_url, or that of the proxy, cannot be used; correct it."
 
 
-class Address(NamedTuple):
-    """A URL, in bytes. `netloc` names the host in a request, with a port that is not the usual one."""
-
-    scheme: bytes
-    host: bytes
-    port: int
-    netloc: bytes
-    target: bytes
-
-
 @lru_cache(maxsize=8)
-def address_of(url: str) -> Address:
+def url_of(text: str) -> httpx.URL:
     """Take a URL apart. Raises `ConnectionFailed` for one that cannot be used."""
     with suppress(httpx.InvalidURL, UnicodeError):
-        parsed = httpx.URL(url)
-        if parsed.scheme in _PORTS and parsed.host:  # which is decoded, and may be no name
-            port = parsed.port or _PORTS[parsed.scheme]
-            return Address(parsed.raw_scheme, parsed.raw_host, port, parsed.netloc, parsed.raw_path)
+        url = httpx.URL(text)
+        if url.scheme in PORTS and url.host:  # which is decoded, and may be no name
+            return url
     raise ConnectionFailed(_UNUSABLE)
+
+
+def port_of(url: httpx.URL) -> int:
+    """Return the port that a URL of http or https names, or means."""
+    return url.port or PORTS[url.scheme]
 
 
 def _new_http() -> h11.Connection:
@@ -91,14 +85,14 @@ class HttpConnection:
         Raises `ConnectionFailed`, retryable only if the request cannot have reached the server, and what `reader`
         raises.
         """
-        to, proxy, body = address_of(request.url), self._route.proxy, request.body
+        to, body = url_of(request.url), request.body
         stream = self._stream or await self._open(to)
         headers = [(b"host", to.netloc), (b"accept-encoding", b"identity"), *request.headers.items()]
         if request.method == "POST":
             headers.append((b"content-length", b"%d" % len(body)))
-        target = to.target
-        if proxy is not None and to.scheme == b"http":
-            headers += proxy.headers
+        target = to.raw_path
+        if self._route.proxy is not None and to.scheme == "http":
+            headers += self._route.proxy_headers
             target = b"http://%b%b" % (to.netloc, target)
         await request.on_send()
         try:
@@ -140,24 +134,24 @@ class HttpConnection:
 
     # To the server
 
-    async def _open(self, to: Address) -> trio.abc.Stream:
+    async def _open(self, to: httpx.URL) -> trio.abc.Stream:
         """Connect to the server, or to its proxy, and through that if TLS is wanted."""
         proxy = self._route.proxy
-        hops = [to] if proxy is None else [proxy.address] if to.scheme == b"http" else [proxy.address, to]
+        hops = [to] if proxy is None else [proxy] if to.scheme == "http" else [proxy, to]
         what = host = ""
         stream: trio.abc.Stream | None = None
         try:
             for hop in hops:
-                host = hop.host.decode("ascii")
+                host = hop.raw_host.decode("ascii")
                 if stream is None:
-                    what = f"The {'API' if proxy is None else 'proxy'} cannot be reached at {host}:{hop.port}"
+                    what = f"The {'API' if proxy is None else 'proxy'} cannot be reached at {host}:{port_of(hop)}"
                     with interrupts_alone(()), trio.fail_after(CONNECT_TIMEOUT):  # Trio connects from a nursery
-                        stream = self._stream = self._socket = await trio.open_tcp_stream(host, hop.port)
+                        stream = self._stream = self._socket = await trio.open_tcp_stream(host, port_of(hop))
                     # A router may drop an idle connection: so that is noticed before the next request is sent.
                     self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 else:
                     await self._open_tunnel(stream, hop)
-                if hop.scheme == b"https":
+                if hop.scheme == "https":
                     what = f"No TLS connection to {host}"
                     stream = await self._put_tls(stream, host)
         except UnicodeError as error:
@@ -176,9 +170,9 @@ class HttpConnection:
             await tls.do_handshake()
         return tls
 
-    async def _open_tunnel(self, stream: trio.abc.Stream, to: Address) -> None:
-        target = (b"[%b]:%d" if b":" in to.host else b"%b:%d") % (to.host, to.port)
-        headers = [(b"host", target), *(self._route.proxy.headers if self._route.proxy else ())]
+    async def _open_tunnel(self, stream: trio.abc.Stream, to: httpx.URL) -> None:
+        target = (b"[%b]:%d" if b":" in to.raw_host else b"%b:%d") % (to.raw_host, port_of(to))
+        headers = [(b"host", target), *self._route.proxy_headers]
         status, said = 503, "it closed the connection"
         with suppress(*_BROKEN):
             await self._send(stream, h11.Request(method="CONNECT", target=target, headers=headers))
@@ -223,13 +217,9 @@ class HttpConnection:
                 break
         else:
             return
-        with suppress(*_BROKEN):
-            while isinstance(event := self._http.next_event(), h11.Data):
+        with suppress(*_BROKEN), trio.move_on_after(LAST_BYTES):  # mostly, the end came with what was enough
+            while isinstance(event := await self._event(stream), h11.Data):
                 reader.feed(bytes(event.data))
-            if event is h11.NEED_DATA:  # mostly, the end came with what was enough
-                with trio.move_on_after(LAST_BYTES):
-                    while isinstance(event := await self._event(stream), h11.Data):
-                        reader.feed(bytes(event.data))
 
     async def _event(self, stream: trio.abc.Stream) -> object:
         """Return what h11 makes next of what comes."""
@@ -272,29 +262,27 @@ class HttpConnection:
 
 # The way, and why there is none
 
-_CERTIFICATE_CURES: Final = {
-    re.compile(
-        r"expired|not yet valid"
-    ): "set the clock of this machine; if it is right, the server needs a new certificate",
+_TLS_CURES: Final = {
+    re.compile(r"expired|not yet valid"): "set the clock of this machine; if it is right, the server needs a new "
+    "certificate",
     re.compile(r"Hostname|IP address"): "write the host in openai.base_url (OPENAI_BASE_URL), or that of an https "
     "proxy, as the certificate has it",
+    re.compile(r"WRONG_VERSION_NUMBER"): "there is no TLS at that port: write http:// in openai.base_url "
+    "(OPENAI_BASE_URL), or in the proxy's address, or correct the port",
 }
 
 
-class Proxy(NamedTuple):
-    """A proxy, and what a request to it has beside its own headers."""
-
-    address: Address
-    headers: Sequence[tuple[bytes, bytes]] = ()
-
-
 class Route(NamedTuple):
-    """The way to the API: through which proxy, with which certificates, and what names these, for messages."""
+    """The way to the API: through which proxy, with which certificates, and what names these, for messages.
+
+    `proxy_headers` are what a request to the proxy has beside its own headers; `tls` is None where none is wanted.
+    """
 
     proxy_from: str | None = None
+    proxy: httpx.URL | None = None
+    proxy_headers: Sequence[tuple[bytes, bytes]] = ()
     certificates: str | None = None
-    tls: ssl.SSLContext | None = None  # None where none is wanted
-    proxy: Proxy | None = None
+    tls: ssl.SSLContext | None = None
 
     def cure(self, host: str) -> str:
         """Return what to do where no connection to `host` comes about."""
@@ -310,10 +298,9 @@ def route_through(proxy: str, named_by: str) -> Route:
     if _PROXY_URL.fullmatch(proxy):
         with suppress(httpx.InvalidURL, ConnectionFailed):
             through = httpx.Proxy(proxy)
-            headers = []
-            if through.raw_auth is not None:
-                headers = [(b"proxy-authorization", b"Basic " + base64.b64encode(b"%b:%b" % through.raw_auth))]
-            return Route(named_by, proxy=Proxy(address_of(str(through.url)), headers))
+            pair = b":".join(through.raw_auth or ())
+            headers = [(b"proxy-authorization", b"Basic " + base64.b64encode(pair))] if pair else []
+            return Route(named_by, url_of(str(through.url)), headers)
     raise ConnectionFailed(
         f"The proxy cannot be used: {named_by} is no URL of an http or https proxy without quotation marks; write it "
         "as http://HOST:PORT or http://USER:PASSWORD@HOST:PORT, with %2F, %3F and %23 for /, ? and #, or unset it."
@@ -325,32 +312,29 @@ def tls_error(error: BaseException) -> ssl.SSLError | None:
     return next((each for each in causes(error) if isinstance(each, ssl.SSLError)), None)
 
 
-def certificate_cure(error: ssl.SSLCertVerificationError) -> str | None:
-    """Return what to do about a certificate that is wrong in itself; None where it is not known who signed it."""
-    return next((cure for said, cure in _CERTIFICATE_CURES.items() if said.search(error.verify_message)), None)
+def tls_cure(error: ssl.SSLError) -> str | None:
+    """Return what to do about a TLS failure; None where it is not known who signed a certificate, or what failed."""
+    return next((cure for said, cure in _TLS_CURES.items() if said.search(str(error))), None)
 
 
 def _not_connected(what: str, error: Exception, host: str, route: Route) -> ConnectionFailed:
     """Return an error that says `what`, which happened on the way to `host`, and why, with the cure."""
     tls, cure = tls_error(error), route.cure(host)
-    if isinstance(tls, ssl.SSLCertVerificationError):
-        cure = "behind a company proxy, set SSL_CERT_FILE to the company's CA certificates"
-        if route.certificates is not None:
-            cure = f"{route.certificates}, where the CA that signed it is missing: add it"
-        said = tls.verify_message.rstrip(".")
-        what = f"The TLS certificate of {host} is not trusted (CERTIFICATE_VERIFY_FAILED: {said})"
-        return ConnectionFailed(f"{what}; {certificate_cure(tls) or cure}.")
     if isinstance(error, trio.TooSlowError):
         why = f"no answer within {CONNECT_TIMEOUT:g} s"
-    elif tls is not None and tls.reason == "WRONG_VERSION_NUMBER" and route.proxy is None:
-        why = "there is no TLS at that port"
-        cure = "write http:// in openai.base_url (OPENAI_BASE_URL) if it is a server of yours, or correct the port."
+    elif tls is not None:
+        why = tls.reason or type(tls).__name__
+        if isinstance(tls, ssl.SSLCertVerificationError):
+            why += f": {tls.verify_message.rstrip('.')}"
+            cure = "behind a company proxy, set SSL_CERT_FILE to the company's CA certificates."
+            if route.certificates is not None:
+                cure = f"{route.certificates}, where the CA that signed it is missing: add it."
+        cure = f"{known}." if (known := tls_cure(tls)) else cure
     elif isinstance(error, trio.BrokenResourceError):
-        why = (tls and tls.reason) or "the connection was closed"
+        why = "the connection was closed"
     elif (shortage := exhausted(error)) is not None:
         return ConnectionFailed(f"No connection to the API: {shortage}", retryable=True)
-    elif any(isinstance(each, ConnectionRefusedError) for each in causes(error)):
-        why = "connection refused: nothing listens there"
     else:
-        why = str(error) or type(error).__name__
-    return ConnectionFailed(f"{what} ({why}); {cure}", retryable=True)
+        reasons = [each.strerror for each in causes(error) if isinstance(each, OSError) and each.strerror]
+        why = reasons[-1].rpartition(": ")[2] if reasons else str(error) or type(error).__name__
+    return ConnectionFailed(f"{what} ({why}); {cure}", retryable=not isinstance(tls, ssl.SSLCertVerificationError))

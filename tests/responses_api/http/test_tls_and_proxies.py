@@ -89,7 +89,7 @@ async def test_a_server_that_does_not_speak_tls_is_told_as_such() -> None:
         async with open_fake_api() as fake, real_api(fake.base_url.replace("http:", "https:")) as api:
             with pytest.raises(
                 ConnectionFailed,
-                match=r"No TLS connection to 127\.0\.0\.1 \(there is no TLS at that port\); write http:// in openai\.base_url",
+                match=r"No TLS connection to 127\.0\.0\.1 \(WRONG_VERSION_NUMBER\); there is no TLS at that port: write http:// in openai\.base_url",
             ):
                 await api.create(BODY, dict)
 
@@ -126,7 +126,7 @@ async def test_certificates_are_read_again_only_where_their_file_has_changed(
         async with open_fake_api() as fake, tls_front(fake.base_url, ca) as url:
             for _ in range(2):
                 async with real_api(url) as api:
-                    with pytest.raises(ConnectionFailed, match="is not trusted"):
+                    with pytest.raises(ConnectionFailed, match="CERTIFICATE_VERIFY_FAILED"):
                         await api.create(BODY, dict)
             assert len(read) == 1
             trust(monkeypatch, ca, tmp_path / "ca.pem")
@@ -186,7 +186,7 @@ def test_the_environment_names_the_proxy(
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     found = route_to(url).proxy
-    named = found and f"{found.address.scheme.decode()}://{found.address.netloc.decode()}"
+    named = found and str(found)
     assert named == proxy
 
 
@@ -212,7 +212,7 @@ async def test_a_host_that_cannot_be_reached_is_named() -> None:
         async with real_api("http://127.0.0.1:9/v1") as api:
             with pytest.raises(
                 ConnectionFailed,
-                match=r"at 127\.0\.0\.1:9 \(connection refused: .*\); start the server there, .*OPENAI_BASE_URL",
+                match=r"at 127\.0\.0\.1:9 \(.*refused.*\); start the server there, .*OPENAI_BASE_URL",
             ):
                 await api.create(BODY, dict)
 
@@ -225,7 +225,7 @@ async def test_certificates_that_do_not_fit_are_told_with_the_file_in_which_they
         async with open_fake_api() as fake, tls_front(fake.base_url, ca) as url, real_api(url) as api:
             with pytest.raises(ConnectionFailed) as caught:
                 await api.create(BODY, dict)
-    assert "The TLS certificate of localhost is not trusted (CERTIFICATE_VERIFY_FAILED" in str(caught.value)
+    assert "No TLS connection to localhost (CERTIFICATE_VERIFY_FAILED" in str(caught.value)
     assert f"SSL_CERT_FILE is {tmp_path / 'other.pem'}, where the CA that signed it is missing" in str(caught.value)
 
 
