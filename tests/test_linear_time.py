@@ -23,7 +23,7 @@ from tests.growth import Hostile, superlinear
 
 FRAGMENTS = (
     *" \t\n0aあ-_.,#|`~*><&%:=/[(){}\"'\\\u3000", "\n \n", "- ", ", ", "://", "http://", "https://a?utm_source=openai&",
-    "](", "[](", "((", '\\"', "<!--", "/*", "sk-", "bearer ", "a ", "a,", "a@", "1.", "\ue200",
+    "](", "[](", "((", '\\"', "<!--", "/*", "sk-", "bearer ", "a ", "a,", "a@", "a_", "1.", "\ue200",
 )  # fmt: skip
 
 # Patterns that never meet more than so many characters; there, the square will do.

@@ -70,7 +70,7 @@ _PART = re.compile(r"\w+(?:[ -]+\w+)*")  # of a path: "text of the prompt" is on
 _NAME = re.compile(
     rf"[{_Q}]\s?[#$./]{{0,2}}[a-z_]\w{{0,40}}(?:[./\[]\w{{1,40}}\]?){{0,9}}\s?\\{{0,8}}[{_Q}]"
     r"|(?:^|: )[a-z]{1,40}(?=[:,]|\.?$|\. )"
-    r"|(?<![\w.#-])[#$./]{0,2}[a-z]\w{0,40}(?:[./_]\w{1,40}){1,9}(?![\w-])"
+    r"|(?<![\w.#-])([#$./]{0,2}[a-z]\w{0,40}(?:[./]\w{1,40}){0,9})(?![\w-])"
 )
 _LISTED = re.compile(r"\W{0,20}(?:and|or)?\W{0,20}")  # what stands between names of one list
 
@@ -167,7 +167,8 @@ def _refused(error: UpstreamError, optional: AbstractSet[str]) -> tuple[set[str]
     if paths := [each for each in error.params if each != "body"]:
         members = {_member(path, optional) for path in paths}
         return (set() if "" in members else members), efforts
-    names = [found for found in _NAME.finditer(said) if _member(found[0], optional)]
+    bare = (found for found in _NAME.finditer(said) if not (found[1] or "").isalpha())
+    names = [found for found in bare if _member(found[0], optional)]
     between = (said[one.end() : other.start()] for one, other in pairwise(names))
     members = {_member(found[0], optional) for found in names}
     return (members if len(members) == 1 or all(map(_LISTED.fullmatch, between)) else set()), efforts
