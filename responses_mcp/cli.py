@@ -36,21 +36,6 @@ openai-responses-mcp: waiting for an MCP client, but stdin is a terminal; Ctrl-C
 To set up a client: {program} install claude-code (or codex, gemini and others).
 To ask a question: {program} ask 'What is new in Python?'"""
 
-_OF_MANUALS = ("find", "index", "ls", "read")
-_MEANT = {  # what others call it
-    "config": "--show-config",
-    "list": "install --list",
-    "models": "doctor",
-    "remove": "install CLIENT --remove",
-    "uninstall": "install CLIENT --remove",
-    "update": "pipx upgrade openai-responses-mcp",
-    "upgrade": "pipx upgrade openai-responses-mcp",
-    "version": "--version",
-    **dict.fromkeys(("auth", "login"), "to set OPENAI_API_KEY"),
-    **dict.fromkeys(("init", "setup"), "install CLIENT --write"),
-    **dict.fromkeys(("mcp", "run", "serve", "server", "start", "stdio"), "--stdio"),
-    **{command: f"manuals {command}" for command in _OF_MANUALS},
-}
 _EPILOG = """\
 commands:
   ask         answer a question, with sources; text may be piped in
@@ -110,12 +95,7 @@ def run(argv: Sequence[str]) -> int:
         return 0
     options, unknown = parser.parse_known_args(argv)
     if unknown:
-        from responses_mcp.commands.parser import keys_out_of  # noqa: PLC0415  # for mistakes alone
-
-        redact = keys_out_of(argv)
-        if any(" " not in word and redact(word) != word for word in unknown):  # neither shown nor taken for a question
-            parser.error("what looks like a secret is no command, and not shown; a key goes into OPENAI_API_KEY")
-        parser.error(redact(_before_command(argv) or _not_known(unknown, list(parser._option_string_actions), redact)))  # noqa: SLF001  # it has no other name
+        parser.error(_not_known(unknown, list(parser._option_string_actions), argv))  # noqa: SLF001  # it has no other name
     if not options.stdio and not options.show_config:
         parser.error(f"nothing to do; add --stdio to serve, or a command: {', '.join(COMMANDS)}")
     loaded = load_settings(os.environ, config_path=options.config, debug=options.debug, toolsets=options.toolsets)
@@ -135,42 +115,16 @@ def command_first(argv: Sequence[str]) -> list[str]:
     return list(argv)
 
 
-def _before_command(argv: Sequence[str]) -> str | None:
-    """Return what is wrong with options that stand before a command, None if none do."""
-    value = 2 if argv[0] in ("--toolsets", "--config") else 0  # whose value may be called like a command
-    command = next((word for word in argv[value:] if word in COMMANDS), None)
-    if command is None or not argv[0].startswith("-"):
-        return None
-    from responses_mcp.commands.parser import OF_SERVER  # noqa: PLC0415  # for mistakes alone
+def _not_known(words: Sequence[str], options: Sequence[str], argv: Sequence[str]) -> str:
+    """Return what is wrong with words that are neither a command nor options, without a key that may be in them."""
+    from responses_mcp.commands.parser import keys_out_of, no_command, no_option  # noqa: PLC0415  # for mistakes alone
 
-    name = argv[0].partition("=")[0]  # the value may be a key
-    if name in OF_SERVER:
-        return f"leave {name} out, which is for a server: {program()} {command} …"
-    return f"put {name} behind the command: {program()} {command} …"
-
-
-def _not_known(words: Sequence[str], options: Sequence[str], redact: Redactor) -> str:
-    """Return what is wrong with words that are neither a command nor an option, and what may have been meant."""
-    from difflib import get_close_matches  # noqa: PLC0415  # for mistakes alone
-
-    from responses_mcp.commands.parser import hidden_option, no_command, no_option  # noqa: PLC0415
-
-    word = words[0]
-    # A command, and perhaps a client; of manuals any number of words, and they cost nothing, which `ask` does.
-    is_question = sum(not each.startswith("-") for each in words) > 2 and word not in _OF_MANUALS
-    if not is_question and (meant := _MEANT.get(word.removeprefix("--"))):
-        return f"there is no {'option' if word.startswith('-') else 'command'} {word}; did you mean {meant}?"
-    if said := hidden_option(word, options):
-        return said
-    if word.startswith("-"):
-        return no_option(word, options)
-    if " " not in word and get_close_matches(word, COMMANDS, 1):
-        return no_command(word, COMMANDS)
-    # The whole of it in quotation marks; without secrets before it is cut, which may be within one.
-    question = redact(" ".join(words)).removeprefix("ask ")
-    if " " in question or question.endswith("?") or not question.isascii():
-        return f'to ask a question, write: {program()} ask "{question[:60]}{"…" if len(question) > 60 else ""}"'
-    return no_command(word, COMMANDS)
+    redact, word = keys_out_of(argv), words[0]
+    if command := next((each for each in words if each in COMMANDS and argv[0].startswith("-")), None):
+        return f"put {command} first, and its options behind it: {program()} {command} …"
+    if any(redact(each) != each for each in words):
+        return "what looks like a secret is no command, and not shown; a key goes into OPENAI_API_KEY"
+    return redact(no_option(word, options) if word.startswith("-") else no_command(word, COMMANDS))
 
 
 def configuration_shown(loaded: LoadedSettings) -> str:
