@@ -29,7 +29,7 @@ from responses_mcp.secrets import OutgoingText, told
 from responses_mcp.settings.model import SEARCH_EFFORT, Profile, SearchSettings, Settings
 from responses_mcp.settings.system_policy import instructions_for
 from responses_mcp.settings.time_zone import today_in
-from responses_mcp.under_trio import OneRun, opened, require_listeners
+from responses_mcp.under_trio import opened, require_trio
 from responses_mcp.usage.bill import Bill
 from responses_mcp.usage.meter import Caller, Meter
 
@@ -84,7 +84,6 @@ class Asker:
         self._today = today or partial(today_in, settings.locale.time_zone)
         self._hand_off = hand_off
         self._outgoing = OutgoingText(settings.privacy.outgoing_secrets, settings.openai.secrets)
-        self._one_run = OneRun()
         self.redact = self._api.redact
 
     async def answer(
@@ -103,10 +102,10 @@ class Asker:
         `profile` names an entry of `model_profiles`; one of `TOOLS` that is not configured stands for `answer`. Raises
         `ConfigError`, `BadArgument`, `LimitReached` or `UpstreamError`.
         """
-        self.require_run()
+        require_trio()
         asked = {"query": query, "recency_days": recency_days, "max_results": max_results, "domains": domains}
         question = read_question(asked, self._settings.search.defaults)
-        self._require_usable(watcher)
+        self._require_usable()
         if self._settings.search.strict_domains:
             require_domains("domains", question.domains)
         chosen = self._profile(profile)
@@ -160,9 +159,9 @@ class Asker:
         `language` is a tag such as "ja"; `timeframe` is one of recent, past_week, past_month, past_year. Finding
         nothing is no error. Raises `BadArgument`, `ConfigError`, `LimitReached` or `UpstreamError`.
         """
-        self.require_run()
+        require_trio()
         asked = read_search_query({"query": query, "limit": limit, "language": language, "timeframe": timeframe})
-        self._require_usable(watcher)
+        self._require_usable()
         profile = self._search_profile()
         (text,), masked = self._without_secrets([asked.query])
         asked = replace(asked, query=text)
@@ -193,8 +192,7 @@ class Asker:
         async with meter as bill:
             return await create(watcher=replace(watcher, bill=bill)), bill
 
-    def _require_usable(self, watcher: Watcher) -> None:
-        require_listeners(on_phase=watcher.on_phase, on_text=watcher.on_text)
+    def _require_usable(self) -> None:
         if self._settings.problems:
             raise ConfigError(self._settings.problems)
 
@@ -226,13 +224,9 @@ class Asker:
             raise ConfigError(["model_profiles.answer is missing; set it in the YAML file, or set MODEL_ANSWER."])
         return profile
 
-    def require_run(self) -> None:
-        """Raise `NotUnderTrio` outside of Trio, and in another run than that of its first use."""
-        self._one_run.require()
-
     async def aclose(self) -> None:
         """Close all connections."""
-        self.require_run()
+        require_trio()
         try:
             await self._api.aclose()
         finally:  # also where its host is cancelled: what was paid for is still to be written down

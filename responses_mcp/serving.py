@@ -20,7 +20,7 @@ from responses_mcp.runtime.stdio import send_stream as writing_to
 from responses_mcp.runtime.stdio import wait_reader_gone
 from responses_mcp.settings.model import ServerSettings, Settings
 from responses_mcp.toolsets.base import Toolset
-from responses_mcp.under_trio import interrupts_alone, require_trio
+from responses_mcp.under_trio import require_trio
 
 log = logging.getLogger(__name__)
 
@@ -69,10 +69,9 @@ async def serve(  # started() is called by serve_conversation
     except BaseException:
         await release(owned, receive_stream, send_stream)  # noqa: ASYNC102, ASYNC120  # shielded within
         raise
-    with interrupts_alone(()):
-        await serve_conversation(
-            receive_stream, send_stream, conversation, settings=settings.server, task_status=task_status
-        )
+    await serve_conversation(
+        receive_stream, send_stream, conversation, settings=settings.server, task_status=task_status
+    )
 
 
 async def serve_descriptors(

@@ -60,7 +60,7 @@ class StateFile:
                 try:
                     connection = sqlite3.connect(there, timeout=self.patience, isolation_level=None, uri=True)
                     failing.callback(connection.close)
-                    connection.text_factory = lambda text: text.decode("utf-8", "replace")
+                    connection.text_factory = _readable  # or one row would make the file unusable
                     self._prepare(connection, check=check)
                     failing.pop_all()
                     return connection
@@ -116,6 +116,10 @@ class StateFile:
             with suppress(FileNotFoundError):  # another process was quicker
                 os.replace(f"{self.path}{end}", f"{aside}{end}")  # noqa: PTH105
         log.warning("%s was broken, or belonged to another program; it is now %s", self.name, aside.name)
+
+
+def _readable(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
 
 
 class _NotOurs(sqlite3.DatabaseError):

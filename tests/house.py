@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("errors", "json_types", "room", "sanitization", "protocol", "settings.model", "toolsets.base"),
         "trace_context",
     },
-    "responses_api.http": {"errors", "settings.address", "under_trio"},
+    "responses_api.http": {"errors", "settings.address"},
     "responses_api.request": {
         *("errors", "json_types", "secrets", "responses_api.parameters"),
         *("settings.model", "settings.address", "settings.time_zone"),

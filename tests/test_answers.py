@@ -128,9 +128,6 @@ async def sleep_forever_with(_: str) -> None:
         ({"profile": "search"}, "profile is 'search'"),
         ({"profile": ["answer"]}, "profile is "),
         ({"profile": 10**5000}, "profile is not a text"),
-        ({"watcher": Watcher(on_text=3)}, "on_text is not a plain function"),  # type: ignore[arg-type]
-        ({"watcher": Watcher(on_text=sleep_forever_with)}, "on_text is not a plain function"),  # type: ignore[arg-type]
-        ({"watcher": Watcher(sleep_forever_with)}, "on_phase is not a plain function"),  # type: ignore[arg-type]
     ],
 )
 async def test_an_argument_that_makes_no_sense_is_refused_with_its_name_and_nothing_is_sent(
@@ -487,7 +484,6 @@ async def test_the_domains_of_the_settings_hold_for_a_search_too() -> None:
             for name in ("query", "limit", "language", "timeframe")
         ),
         ({"timeframe": "\ud800"}, 'timeframe is "\ufffd"; it must be one of'),
-        ({"watcher": Watcher(3)}, "on_phase is not a plain function"),  # type: ignore[arg-type]
     ],
 )
 async def test_wrong_arguments_of_a_search_are_refused_before_anything_is_sent(

@@ -15,7 +15,6 @@ from responses_mcp.manuals.embeddings.filling import Vectors, batch, embedded, f
 from responses_mcp.manuals.embeddings.questions import Questions
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.threads import Threads, Times, Work
-from responses_mcp.under_trio import interrupts_alone
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.embeddings.likeness import Question
@@ -104,8 +103,7 @@ class Comparing:
             try:
                 await self._threads.run(lambda library, check: library.begin_filling(check), indexing=True)
                 keep = partial(self._keep, embedder, filling=True)
-                with interrupts_alone(()):
-                    filled = await fill(embedder, following, keep, on_progress, most)
+                filled = await fill(embedder, following, keep, on_progress, most)
             finally:
                 self._threads.end_filling()
         if filled.refused:

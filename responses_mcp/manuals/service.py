@@ -56,7 +56,7 @@ from responses_mcp.manuals.results.search_results import (
 from responses_mcp.manuals.results.traces import Traces, page, placed
 from responses_mcp.manuals.threads import Threads, Times
 from responses_mcp.manuals.updating import Report, Updating
-from responses_mcp.under_trio import interrupts_alone, opened, require_listeners, require_trio
+from responses_mcp.under_trio import opened, require_trio
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.embeddings.likeness import Question
@@ -171,7 +171,6 @@ class Manuals:
         """
         _require(SearchRequest, request)
         require_trio()
-        require_listeners(on_phase=on_phase)
         deadline = trio.current_time() + request.time_ms / 1000
         request = replace(request, path_prefix="/".join(parts_of(request.path_prefix)))
         if request.manual_ids:
@@ -209,7 +208,6 @@ class Manuals:
         """
         _require(FindRequest, request)
         require_trio()
-        require_listeners(on_phase=on_phase)
         began = trio.current_time()
         first: Unscanned | None = None
         if request.only_unscanned_from_trace_id is not None:
@@ -232,7 +230,6 @@ class Manuals:
     async def index(self, manual_id: str, *, on_progress: Callable[[int, int], None] | None = None) -> IndexReport:
         """Update the index of one manual; `on_progress` is told how many files are done, and of how many."""
         require_trio()
-        require_listeners(on_progress=on_progress)
         began = trio.current_time()
         name = await self._threads.run(partial(_name_on_disk, manual_id))
         self._updating.require_look(name)
@@ -268,13 +265,8 @@ class Manuals:
         that it refused have vectors, `ManualsError` while another process does the same and where the index, which
         should be in a file, is in memory.
         """
-        require_listeners(on_progress=on_progress)
         name = await self._threads.run(partial(_name_on_disk, manual_id))
         return await self._rebuilding(lambda: self._comparing.fill(name, on_progress or (lambda _: None), most))
-
-    def require_run(self) -> None:
-        """Raise `NotUnderTrio` outside of Trio, and in another run than that of its first use."""
-        self._threads.require_run()
 
     async def aclose(self) -> None:
         """End all requests and close the index. Waits 0.2 s at most for threads that hang in the file system."""
@@ -348,10 +340,9 @@ class Manuals:
             except Exception as error:  # noqa: BLE001  # a broken index, which concerns all manuals
                 failures.append(error)
 
-        with interrupts_alone(()):
-            async with trio.open_nursery() as nursery:
-                for name in names:
-                    nursery.start_soon(update, name)
+        async with trio.open_nursery() as nursery:
+            for name in names:
+                nursery.start_soon(update, name)
         if failures:
             raise failures[0]
 

@@ -16,7 +16,7 @@ import trio
 
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.under_trio import OneRun
+from responses_mcp.under_trio import require_trio
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.library import Library
@@ -62,20 +62,15 @@ class Threads:
         self._limiter = trio.CapacityLimiter(THREADS)
         self._indexing = trio.CapacityLimiter(INDEXING)
         self._closed = False
-        self._one_run = OneRun()
 
     @property
     def in_memory(self) -> str | None:
         """Return why the index is kept in memory although a file was wanted, None if it is not."""
         return self._library.unused if self._library is not None else None
 
-    def require_run(self) -> None:
-        """Raise `NotUnderTrio` outside of Trio, and in another run than that of its first use."""
-        self._one_run.require()
-
     def require_open(self) -> None:
-        """Raise `NotUnderTrio` as `require_run` does, and `ManualsError` when this is closed."""
-        self.require_run()
+        """Raise `NotUnderTrio` outside of Trio, and `ManualsError` when this is closed."""
+        require_trio()
         if self._closed:
             raise _closed()
 
@@ -85,7 +80,7 @@ class Threads:
         The caller need not wait for a thread that hangs in the file system; the thread keeps its place in the limiter.
         Raises Stuck when one did not stop, ManualsError when this is closed, and what `work` does.
         """
-        self.require_run()
+        require_trio()
         if self._closed:
             raise await self._end()
         until = time.monotonic() + (deadline - trio.current_time())
@@ -133,7 +128,7 @@ class Threads:
 
     async def aclose(self) -> None:
         """End all work and close the index. Waits `times.closing` at most for threads that hang in the file system."""
-        self.require_run()
+        require_trio()
         if self._closed:
             await trio.lowlevel.checkpoint()
             return

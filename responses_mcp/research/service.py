@@ -56,7 +56,7 @@ from responses_mcp.secrets import OutgoingText
 from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for
 from responses_mcp.trace_context import TRACE
-from responses_mcp.under_trio import OneRun, interrupts_alone, require_listeners, require_trio
+from responses_mcp.under_trio import require_trio
 from responses_mcp.usage.bill import Bill, Usage
 from responses_mcp.usage.meter import Caller, Meter
 from responses_mcp.usage.models import PriceList
@@ -128,8 +128,6 @@ class Research:
         self._lapsed: dict[str, tuple[float, float]] = {}  # leases that are over, and since when we know
         self._looking_after = False
         self._closed = False
-        self._one_run = OneRun()
-        self._one_run.require()  # its nursery is of this run
 
     async def start(
         self,
@@ -220,7 +218,6 @@ class Research:
         if self._keeper is None:
             raise RunsFileUnusable("research.state_dir is not set")
         keeper = self._ready()
-        require_listeners(on_phase=on_phase)
         new = self._row(keeper, query, secrets.token_hex(16), profile, caller)
         body = {**body, "background": True, "store": True}
         run_id = await self._begin(new, query, body, profile, caller, join=False, in_line=False)
@@ -400,7 +397,6 @@ class Research:
         """Do what `result` does. Only with `look` is the API asked what became of a run that was given up."""
         keeper = self._ready()
         _require_id(run_id)
-        require_listeners(on_phase=on_phase)
         end = trio.current_time() + seconds
         await trio.lowlevel.checkpoint()  # who asks again and again would stop all else, the run too
         told = None
@@ -439,7 +435,6 @@ class Research:
         going on. Raises as `result` does.
         """
         keeper = self._ready()
-        require_listeners(on_phase=on_phase)
         view = await self._waited_for(run_id, 0.0, look=False)  # what became of it, the reply to the cancel tells
         if view.may_go_on:
             await keeper.use(lambda file: file.reopen(run_id, cancel=True))
@@ -545,7 +540,7 @@ class Research:
 
     def _ready(self) -> Keeper:
         """Return the file of runs, and see to it that those without an owner are looked after."""
-        self._one_run.require()
+        require_trio()
         if self._closed:
             raise ResearchClosed(_CLOSED)
         if self._settings.problems:
@@ -910,8 +905,7 @@ def open_research(
 
     Raises:
       NotUnderTrio: the block is entered outside of Trio. For the rest see `Research`. An exception of the block
-      comes out as it is, not in a group, and so does Ctrl-C. Where both come at once, the exception is in a group that
-      is the cause of the `KeyboardInterrupt`.
+      comes out as it is, not in a group.
 
     Runs that were asked for go on at the API when the block is left, for the next who opens the folder: ids that have
     not come are waited for, a second at most. With `research.on_exit: cancel` they are cancelled, in that second. A
@@ -938,7 +932,7 @@ async def _opened(
     failures: list[BaseException] = []  # of the block
     research: Research | None = None
     try:
-        with interrupts_alone(failures):
+        try:
             async with trio.open_nursery() as nursery:
                 research = Research(settings, asking, nursery, meter=counting, in_thread=elsewhere, clock=clock)
                 try:
@@ -951,8 +945,9 @@ async def _opened(
                 except BaseException as error:  # noqa: BLE001
                     failures.append(error)  # raised outside the nursery, so that it is in no group
                 nursery.cancel_scope.cancel(reason="research is closed")
-        if failures:
-            raise failures[0]
+        finally:  # also beside what the nursery raises: a cancel from without, or a bug
+            if failures:
+                raise failures[0]
     finally:
         failures.clear()  # its traceback holds this frame
         try:

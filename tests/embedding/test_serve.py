@@ -197,22 +197,6 @@ async def test_a_host_that_cancels_closes_the_sockets_upstream() -> None:
                 await ours[1].send_all(b"more")
 
 
-async def test_ctrl_c_in_a_task_of_the_server_comes_out_as_such_and_in_no_group() -> None:
-    async def struck(context: CallContext, arguments: object) -> ToolSuccess:
-        await trio.lowlevel.checkpoint()
-        raise KeyboardInterrupt
-
-    tool = OneTool(struck)
-    with trio.fail_after(WAIT):
-        async with memory() as (ours, theirs):
-            client = McpClient(*ours)
-            await ours[1].send_all(HELLO + b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
-            await client.start_call("work", {})
-            with pytest.raises(KeyboardInterrupt):
-                await serve(*theirs, settings=Settings(), toolsets=[tool])
-    assert tool.closed == 1
-
-
 @pytest.mark.parametrize("struck", [KeyboardInterrupt, SystemExit])
 async def test_ctrl_c_while_a_toolset_closes_comes_out_when_the_rest_is_closed(struck: type[BaseException]) -> None:
     class Struck(AnswerToolset):

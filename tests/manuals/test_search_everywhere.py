@@ -362,7 +362,7 @@ async def test_closing_ends_a_search_with_an_error(root, monkeypatch) -> None:
             await searched(manuals)
 
 
-@pytest.mark.parametrize("raised", [ManualsError("not_found", "of the host's own"), KeyError("x"), KeyboardInterrupt()])
+@pytest.mark.parametrize("raised", [ManualsError("not_found", "of the host's own"), KeyError("x")])
 async def test_what_a_host_s_on_phase_raises_ends_the_search_as_it_is_and_in_no_group(root, raised) -> None:
     def fail(_: str) -> None:
         raise raised

@@ -37,7 +37,6 @@ from responses_mcp.responses_api.http.connections import Reader, Request
 from responses_mcp.settings.model import Profile
 from responses_mcp.testing import Closed, Error, Hang, Json, Reply, Sse, as_stream, bodies, open_fake_api
 from responses_mcp.testing.event_stream import stream_events
-from responses_mcp.usage.meter import Caller
 from responses_mcp.usage.models import AS_OF
 from tests.research.upstream import (
     KEY,
@@ -1200,7 +1199,6 @@ async def test_a_run_that_is_cancelled_while_its_connection_is_made_is_never_sen
     [
         (lambda research: research.start("why?", fresh="maybe"), "fresh"),
         (lambda research: research.start("why?", location={1: "JP"}), "^location has a name that is not a text"),
-        (lambda research: research.result("run_1", on_phase=3), "^on_phase is not a plain function"),
         (lambda research: research.list("many"), "limit"),
         (lambda research: research.result("run_1", wait_seconds="long"), "wait_seconds"),
         (lambda research: research.result("run_1", wait_seconds=-1), "wait_seconds"),
@@ -1215,24 +1213,6 @@ async def test_direct_calls_read_their_arguments_as_the_tools_do(
         with pytest.raises(BadArgument, match=name):
             await call(research)
         assert await research.list(None) == []  # type: ignore[arg-type]
-
-
-async def test_a_call_whose_listener_cannot_be_told_begins_no_run(tmp_path: Path) -> None:
-    async def listener(_: str) -> None: ...
-
-    upstream = slow()
-    async with researching(upstream, tmp_path) as research:
-        with pytest.raises(BadArgument, match="on_phase is not a plain function"):
-            await research.answer(
-                "why?",
-                {"input": "why?"},
-                Profile(),
-                Caller("answer"),
-                seconds=9.0,
-                on_phase=listener,  # type: ignore[arg-type]
-            )
-        await trio.sleep(20)
-    assert upstream.kinds == []
 
 
 async def test_what_was_masked_in_a_question_is_told_with_its_answer(tmp_path: Path) -> None:
@@ -1408,69 +1388,6 @@ async def test_who_waits_for_the_id_of_a_run_is_told_whether_it_has_come(tmp_pat
             await research.wait_for_id(run, -1)
 
 
-async def test_ctrl_c_in_a_task_of_research_comes_out_as_such_and_in_no_group(tmp_path: Path) -> None:
-    async def interrupted(*_: Any) -> None:
-        await trio.lowlevel.checkpoint()
-        raise KeyboardInterrupt
-
-    upstream = slow()
-    upstream.send = interrupted  # type: ignore[method-assign, assignment]
-    with pytest.raises(KeyboardInterrupt):
-        async with researching(upstream, tmp_path) as research:
-            await ended(research, await research.start("why?"))
-
-
-@pytest.mark.parametrize("struck", [KeyboardInterrupt, RuntimeError])
-async def test_what_the_block_raises_is_not_lost_beside_what_strikes_a_task_of_research(
-    struck: type[BaseException], tmp_path: Path
-) -> None:
-    async def striking(*_: Any) -> None:
-        await trio.sleep(1)
-        raise struck
-
-    async def leaving() -> None:
-        async with researching(slow(), tmp_path) as research:
-            await research.start("why?")
-            research._nursery.start_soon(striking)
-            try:
-                await trio.sleep_forever()
-            finally:
-                raise OSError("not flushed")
-
-    with pytest.raises(BaseException) as caught:
-        await leaving()
-    told = caught.value.__cause__ if struck is KeyboardInterrupt else caught.value
-    assert isinstance(caught.value, KeyboardInterrupt) == (struck is KeyboardInterrupt)
-    assert isinstance(told, BaseExceptionGroup)
-    assert {type(each) for each in told.exceptions} == {struck, OSError}
-
-
-async def test_ctrl_c_in_the_block_comes_out_as_such_beside_a_bug_and_without_the_cancels_of_a_host(
-    tmp_path: Path,
-) -> None:
-    async def striking(*_: Any) -> None:
-        await trio.sleep(1)
-        raise ZeroDivisionError
-
-    async def block(struck: BaseException | None) -> None:
-        async with researching(slow(), tmp_path) as research, trio.open_nursery() as nursery:
-            research._nursery.start_soon(striking)
-            nursery.start_soon(trio.sleep_forever)
-            try:
-                await trio.sleep_forever()
-            finally:
-                if struck is not None:
-                    raise struck
-
-    with pytest.raises(KeyboardInterrupt) as caught:
-        await block(KeyboardInterrupt())
-    assert isinstance(caught.value.__cause__, BaseExceptionGroup)
-    assert caught.value.__cause__.split(ZeroDivisionError)[0] is not None
-    with pytest.raises(ExceptionGroup) as bug:
-        await block(None)
-    assert [type(each) for each in bug.value.exceptions] == [ZeroDivisionError]
-
-
 async def test_what_the_block_raises_as_it_is_cancelled_from_without_comes_out_alone(tmp_path: Path) -> None:
     async def leaving() -> None:
         async with researching(slow(), tmp_path) as research:
@@ -1482,24 +1399,6 @@ async def test_what_the_block_raises_as_it_is_cancelled_from_without_comes_out_a
 
     with pytest.raises(OSError, match="not flushed"), trio.move_on_after(1):
         await leaving()
-
-
-async def test_ctrl_c_in_a_task_of_research_comes_out_as_such_while_the_block_is_cancelled_from_without(
-    tmp_path: Path,
-) -> None:
-    async def interrupted() -> None:
-        try:
-            await trio.sleep_forever()
-        finally:
-            raise KeyboardInterrupt
-
-    async def waiting() -> None:
-        async with researching(slow(), tmp_path) as research:
-            research._nursery.start_soon(interrupted)
-            await trio.sleep_forever()
-
-    with pytest.raises(KeyboardInterrupt), trio.move_on_after(1):
-        await waiting()
 
 
 @pytest.mark.parametrize(

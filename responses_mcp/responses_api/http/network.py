@@ -27,7 +27,6 @@ import trio
 from responses_mcp.errors import ConnectionFailed, causes, exhausted
 from responses_mcp.responses_api.http.connections import Reader, Request
 from responses_mcp.settings.address import is_loopback
-from responses_mcp.under_trio import interrupts_alone
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds for a TCP connection with its look-up, and again for each TLS handshake
 READ_BYTES: Final = 64 * 1024  # at once
@@ -145,7 +144,7 @@ class HttpConnection:
                 host = hop.raw_host.decode("ascii")
                 if stream is None:
                     what = f"The {'API' if proxy is None else 'proxy'} cannot be reached at {host}:{port_of(hop)}"
-                    with interrupts_alone(()), trio.fail_after(CONNECT_TIMEOUT):  # Trio connects from a nursery
+                    with trio.fail_after(CONNECT_TIMEOUT):
                         stream = self._stream = self._socket = await trio.open_tcp_stream(host, port_of(hop))
                     # A router may drop an idle connection: so that is noticed before the next request is sent.
                     self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

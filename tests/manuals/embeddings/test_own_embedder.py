@@ -40,18 +40,6 @@ class Wrong(StubEmbedder):
         return spoilt
 
 
-async def test_ctrl_c_in_an_embedder_comes_out_as_such_and_in_no_group(tmp_path: Path) -> None:
-    def strike(_: object) -> None:
-        raise KeyboardInterrupt
-
-    (tmp_path / "pumps").mkdir()
-    (tmp_path / "pumps/care.md").write_text("# Care\n\nText about care.\n", encoding="utf-8")
-    async with open_manuals(ManualsSettings(root=str(tmp_path), in_memory=True), embedder=Wrong(strike)) as manuals:
-        await manuals.index("pumps")
-        with pytest.raises(KeyboardInterrupt):
-            await manuals.embed("pumps")
-
-
 @pytest.mark.parametrize(("spoil", "told"), SPOILT)
 async def test_what_is_no_vector_for_each_text_is_told_with_the_name_of_who_gave_it(
     spoil: Callable[[Any], Any], told: str, tmp_path: Path

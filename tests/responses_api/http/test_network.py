@@ -6,7 +6,6 @@ import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NoReturn
 
 import h11
 import pytest
@@ -137,18 +136,6 @@ async def test_a_record_of_tls_that_came_with_a_reply_is_not_taken_for_the_next(
             assert [(await post(over, url)).body for _ in range(2)] == [b"{}"] * 2
             assert len(connected) == 2
             await over.aclose()
-
-
-async def test_ctrl_c_while_it_connects_comes_out_as_such_and_in_no_group() -> None:
-    class Struck(trio.abc.SocketFactory):
-        def socket(self, *_: object, **__: object) -> NoReturn:  # pyright: ignore[reportIncompatibleMethodOverride]
-            raise KeyboardInterrupt
-
-    trio.socket.set_custom_socket_factory(Struck())  # for this run of Trio
-    over = await open_connections("http://127.0.0.1:9/v1", limit=1)
-    with pytest.raises(KeyboardInterrupt):
-        await post(over, "http://127.0.0.1:9/v1")
-    await over.aclose()
 
 
 @pytest.mark.parametrize("status", [204, 304])
