@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from responses_mcp import __version__
 from responses_mcp.runtime.conversation import Conversation, open_conversation
-from responses_mcp.settings.model import Settings
+from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.toolsets.answer import INSTRUCTIONS, AnswerToolset
 from responses_mcp.toolsets.base import Toolset
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from responses_mcp.asking import Asker, HandOff
     from responses_mcp.research.service import Research
     from responses_mcp.responses_api.api import ResponsesApi
+    from responses_mcp.toolsets.tasks import RunsToolset
     from responses_mcp.usage.meter import Meter
 
 
@@ -65,15 +66,16 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
         return open_research(settings, api=api(), meter=meter())
 
     server = settings.server
-    researching = hand_off = None
-    if "research" in settings.toolsets:
-        from responses_mcp.toolsets.research import ResearchToolset  # noqa: PLC0415  # most servers have none
-
-        researching = ResearchToolset(research, most_characters=server.max_result_chars)
-        if settings.request.handoff_ms:
-            hand_off = partial(researching.answer, seconds=settings.request.handoff_ms / 1000)
+    runs = _runs(settings, research)
+    hand_off = task_of = None
+    if runs is not None:
+        task_of = runs.answer_of
+        seconds = settings.request.handoff_ms / 1000 if "research" in settings.toolsets else 0.0
+        hand_off = partial(runs.answer, seconds=seconds, task_seconds=settings.request.task_after_ms / 1000)
     answering = partial(asker, hand_off)
-    toolsets: list[Toolset] = [AnswerToolset(answering, debug=server.debug, most_characters=server.max_result_chars)]
+    toolsets: list[Toolset] = [
+        AnswerToolset(answering, debug=server.debug, most_characters=server.max_result_chars, task_of=task_of)
+    ]
     if "manuals" in settings.toolsets:
         from responses_mcp.toolsets.manuals import ManualsToolset  # noqa: PLC0415  # most servers have none
 
@@ -87,6 +89,28 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
         from responses_mcp.toolsets.search import SearchToolset  # noqa: PLC0415  # most servers have none
 
         toolsets.append(SearchToolset(asker))
-    if researching is not None:
-        toolsets.append(researching)
+    if runs is not None:
+        toolsets.append(runs)
     return toolsets
+
+
+def _may_become_tasks(profile: Profile) -> bool:
+    return bool(profile.background) and profile.store is not False
+
+
+def _runs(settings: Settings, research: Callable[[], AbstractAsyncContextManager[Research]]) -> RunsToolset | None:
+    """Return the toolset of research; where it is off, the runs that calls in the background can become."""
+    profiles = [profile for name, profile in settings.model_profiles.items() if name != "search"]
+    offered = "research" in settings.toolsets
+    if not offered and (settings.research.state_dir is None or not any(map(_may_become_tasks, profiles))):
+        return None
+    from responses_mcp.toolsets.research import ResearchToolset  # noqa: PLC0415  # most servers have none
+    from responses_mcp.toolsets.tasks import RunsToolset  # noqa: PLC0415
+
+    server = settings.server
+    return (ResearchToolset if offered else RunsToolset)(
+        research,
+        most_characters=server.max_result_chars,
+        keep_days=settings.research.keep_days,
+        debug=server.debug,
+    )

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, Literal
 from unittest.mock import patch
 
 import trio
 from mcp_types import jsonrpc, methods
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
 
 from responses_mcp.testing.client import McpClient
 
@@ -27,6 +28,43 @@ OPEN: Final = {"inputSchema", "outputSchema", "structuredContent", "_meta", "dat
 # mcp-types knows one schema for all revisions before 2026; these are what 2025-06-18 has of what grew since.
 OF_TOOL: Final = {"name", "title", "description", "inputSchema", "outputSchema", "annotations", "_meta"}
 OF_SERVER: Final = {"name", "title", "version"}
+
+
+class Task(BaseModel, extra="forbid", alias_generator=to_camel):
+    """A task as the extension has it (ext-tasks, schema/draft/schema.ts); mcp-types has that of 2025-11-25 alone."""
+
+    task_id: str
+    status_message: str = ""
+    created_at: str
+    last_updated_at: str
+    ttl_ms: int | None
+    poll_interval_ms: int = 0
+    result_type: str = ""
+
+
+class GoingOn(Task):
+    status: Literal["working", "cancelled"]
+
+
+class Completed(Task):
+    status: Literal["completed"]
+    result: dict[str, Any]
+
+
+class Failed(Task):
+    status: Literal["failed"]
+    error: jsonrpc.ErrorData
+
+
+class Acknowledgement(BaseModel, extra="forbid", alias_generator=to_camel):
+    result_type: Literal["complete"]
+
+
+OF_TASKS: Final = {
+    "tasks/get": GoingOn | Completed | Failed,
+    "tasks/cancel": Acknowledgement,
+    "tasks/update": Acknowledgement,
+}
 
 
 class Misfit(AssertionError):
@@ -52,6 +90,12 @@ def _check_notification(message: Mapping[str, Any], revision: str) -> None:
     name = str(message["method"])
     if "id" in message:
         raise Misfit(f"this server asks its clients nothing: {name}")
+    if name == "notifications/tasks" and revision == MODERN:
+        _check_task("tasks/get", message["params"], None)
+        return
+    if name == "notifications/subscriptions/acknowledged":  # mcp-types does not know what the extension adds
+        wanted = {key: value for key, value in message["params"]["notifications"].items() if key != "taskIds"}
+        message = {**message, "params": {**message["params"], "notifications": wanted}}
     if (name, revision) not in methods.SERVER_NOTIFICATIONS:
         raise Misfit(f"{revision} has no notification {name} of a server")
     _same(methods.SERVER_NOTIFICATIONS[name, revision], message)
@@ -68,6 +112,21 @@ def _check_error(message: Mapping[str, Any], revision: str) -> None:
         data = message["error"].get("data")
         if not isinstance(data, dict) or not isinstance(data.get("requested"), str) or not data.get("supported"):
             raise Misfit(f"the error {code} must tell what was requested and what is supported: {data}")
+    if code == jsonrpc.MISSING_REQUIRED_CLIENT_CAPABILITY and not message["error"].get("data"):
+        raise Misfit(f"the error {code} must tell what is required: {message}")
+
+
+def _check_task(method: str, value: Mapping[str, Any], result_type: str | None) -> None:
+    without_meta = {key: part for key, part in value.items() if key != "_meta"}
+    _same(OF_TASKS[method], without_meta)
+    if value.get("resultType") != result_type or (result_type == "task" and value["status"] != "working"):
+        raise Misfit(f"the resultType must be {result_type}, and a task works when it is made: {value}")
+    for moment in (value.get("createdAt"), value.get("lastUpdatedAt")):
+        if moment is not None and not moment.endswith("Z"):
+            raise Misfit(f"{moment} is not a moment of UTC")
+        _adapter(AwareDatetime | None).validate_python(moment)
+    if "result" in value:
+        _same(methods.SERVER_RESULTS["tools/call", MODERN], value["result"])
 
 
 def _check_result(message: Mapping[str, Any], revision: str, method: str | None) -> None:
@@ -76,6 +135,12 @@ def _check_result(message: Mapping[str, Any], revision: str, method: str | None)
     if not isinstance(result, dict):
         raise Misfit(f"a result is an object: {result!r}")
     method = method or _answered(result)
+    if revision == MODERN and result.get("resultType") == "task" and method == "tools/call":
+        _check_task("tasks/get", result, "task")
+        return
+    if revision == MODERN and method in OF_TASKS:
+        _check_task(method, result, "complete")
+        return
     if (method, revision) not in methods.SERVER_RESULTS:
         raise Misfit(f"{revision} has no request {method}")
     _same(methods.SERVER_RESULTS[method, revision], result)
@@ -95,6 +160,7 @@ def _answered(result: Mapping[str, Any]) -> str:
         "supportedVersions": "server/discover",
         "tools": "tools/list",
         "content": "tools/call",
+        "taskId": "tasks/get",
     }
     for member, method in by_member.items():
         if member in result:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from responses_mcp.json_types import JsonObject
 from responses_mcp.protocol.jsonrpc import RequestId, RequestKey
@@ -26,48 +26,53 @@ class ListedFeature:
     """A capability beside tools, as the wire knows it.
 
     `listings` maps methods to the results that they always have, `methods` has the names of those that run as calls do.
-    `legacy` says whether the older revision offers it, too.
+    `legacy` says whether the older revision offers it, too. An `extension` is told as such, and its methods need a
+    request whose client declares it, which the newer revision alone knows.
     """
 
     capability: str
     listings: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     methods: Collection[str] = ()
     legacy: bool = True
+    extension: bool = False
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class Pending:
-    """A request that was accepted. Compared by identity: an id may come back once its request is over."""
+class Call:
+    """One `tools/call`, or a request of another `method`, whose params are then the `arguments` and `tool` is empty.
+
+    Compared by identity: an id may come back once its request is over. `size` are the bytes of its message, which it
+    keeps in memory. `progress_token` is None when the client wants no progress; 0 and "" are tokens. `client` is the
+    client's name for itself, None where it has none. `trace` has the headers of the trace that it belongs to.
+    `takes_tasks` says whether a task may be its answer; `task` is the id of the one that is, and ends with it.
+    """
 
     id: RequestId
     key: RequestKey
-    size: int  # bytes of its message, which it keeps in memory
+    size: int
+    revision: Revision
+    method: str = "tools/call"
+    tool: str = ""
+    arguments: JsonObject = field(default_factory=dict[str, Any])
+    progress_token: RequestId | None = None
+    client: str | None = None
+    trace: Mapping[str, str] = field(default_factory=dict[str, str])
+    takes_tasks: bool = False
+    task: str | None = None
     state: State = State.ACCEPTED
     tickets: list[int] = field(default_factory=list[int])  # its messages that wait in the outbox
-    refusals: set[int] = field(default_factory=set[int])  # and those that refuse other messages with its id
+    beside: set[int] = field(default_factory=set[int])  # and those beside its answer: refusals, news
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class Call(Pending):
-    """One `tools/call`, or a request of another `method`, whose params are then the `arguments` and `tool` is empty.
+class Subscription(Call):
+    """One `subscriptions/listen`, which stays open until a cancel or the end of the input.
 
-    `progress_token` is None when the client wants no progress; 0 and "" are tokens. `client` is the client's name for
-    itself, None where it has none. `trace` has the headers of the trace that it belongs to.
+    `task_ids` are the tasks that it wants to hear of; if there are any, it runs as a call does.
     """
 
-    tool: str
-    arguments: JsonObject
-    revision: Revision
-    progress_token: RequestId | None
-    client: str | None = None  # what it calls itself
-    trace: Mapping[str, str] = field(default_factory=dict[str, str])
-    method: str = "tools/call"
-
-
-class Subscription(Pending):
-    """One `subscriptions/listen`, which stays open and has nothing to tell."""
-
-    __slots__ = ()
+    task_ids: Sequence[str] = ()
+    acknowledged: bool = False
 
 
 @dataclass(frozen=True, slots=True)

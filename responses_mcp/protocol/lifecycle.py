@@ -24,6 +24,7 @@ class Trigger(Enum):
 
     ANSWER = "answer"
     PROGRESS = "progress"
+    NEWS = "news of a task, for a subscription"
     CANCEL = "cancel"
     DUPLICATE = "duplicate id"
     MALFORMED = "malformed message with its id"
@@ -36,7 +37,7 @@ class Action(Enum):
 
     REPLACE = "queue it in place of progress that waits"
     APPEND = "queue it behind what waits"
-    REFUSE = "queue a refusal beside it"
+    ADD = "queue it beside the answer"
     WITHDRAW = "withdraw all that waits, refusals too; free the id"
     RELEASE = "free the id"
     IGNORE = "ignore"
@@ -53,24 +54,28 @@ TRANSITIONS = {
     State.ACCEPTED: {
         Trigger.ANSWER: Transition(State.FINISHED, Action.REPLACE),
         Trigger.PROGRESS: Transition(State.ACCEPTED, Action.REPLACE),
+        Trigger.NEWS: Transition(State.ACCEPTED, Action.ADD),
         Trigger.CANCEL: Transition(State.CANCELLED, Action.WITHDRAW),
-        Trigger.DUPLICATE: Transition(State.ACCEPTED, Action.REFUSE),
-        Trigger.MALFORMED: Transition(State.ACCEPTED, Action.REFUSE),
+        Trigger.DUPLICATE: Transition(State.ACCEPTED, Action.ADD),
+        Trigger.MALFORMED: Transition(State.ACCEPTED, Action.ADD),
         Trigger.END_OF_INPUT: Transition(State.FINISHED, Action.APPEND),
     },
     State.FINISHED: {
         Trigger.PROGRESS: Transition(State.FINISHED, Action.IGNORE),
+        Trigger.NEWS: Transition(State.FINISHED, Action.IGNORE),
         Trigger.CANCEL: Transition(State.CANCELLED, Action.WITHDRAW),
-        Trigger.DUPLICATE: Transition(State.FINISHED, Action.REFUSE),
-        Trigger.MALFORMED: Transition(State.FINISHED, Action.REFUSE),
+        Trigger.DUPLICATE: Transition(State.FINISHED, Action.ADD),
+        Trigger.MALFORMED: Transition(State.FINISHED, Action.ADD),
         Trigger.TAKEN: Transition(State.TAKEN, Action.RELEASE),
     },
     State.TAKEN: {
         Trigger.PROGRESS: Transition(State.TAKEN, Action.IGNORE),
+        Trigger.NEWS: Transition(State.TAKEN, Action.IGNORE),
     },
     State.CANCELLED: {
         Trigger.ANSWER: Transition(State.CANCELLED, Action.IGNORE),
         Trigger.PROGRESS: Transition(State.CANCELLED, Action.IGNORE),
+        Trigger.NEWS: Transition(State.CANCELLED, Action.IGNORE),
     },
 }
 

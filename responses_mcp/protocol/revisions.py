@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RequestId, RpcError
@@ -21,6 +21,7 @@ MODERN_VERSION: Final = "2026-07-28"
 SUPPORTED_VERSIONS: Final = (MODERN_VERSION,)
 UNSUPPORTED_VERSION: Final = -32022
 MISSING_RESOURCE: Final = -32002  # the modern revision does without it
+MISSING_CAPABILITY: Final = -32021
 
 PREFIX: Final = "io.modelcontextprotocol/"
 _VERSION_KEY: Final = PREFIX + "protocolVersion"
@@ -29,6 +30,8 @@ _CLIENT_KEY: Final = PREFIX + "clientInfo"
 _LOG_LEVEL_KEY: Final = PREFIX + "logLevel"
 _SERVER_KEY: Final = PREFIX + "serverInfo"
 _SUBSCRIPTION_KEY: Final = PREFIX + "subscriptionId"
+TASKS: Final = PREFIX + "tasks"
+"""The extension by which a call may be answered with a task, whose result is asked for later."""
 
 # Clients that show nobody the data of an error, as they name themselves (docs/reference/real-clients.md).
 _DROP_ERROR_DATA: Final = frozenset({"claude-code", "gemini-cli-mcp-client", "opencode"})
@@ -95,6 +98,26 @@ class Refused:
 Outcome = ToolSuccess | ToolFailure | Crash | Fetched | Refused
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A call that goes on behind its answer, and how far it is.
+
+    `message` says what it is doing. `created` and `updated` are as ISO 8601 has them. It is kept for `ttl_ms`, and
+    another look is worth it after `poll_ms`, both in milliseconds. `outcome` is the end of the call, once it is
+    completed. It `ends_with_call` where it is to be cancelled if the client cancels the call before it is answered.
+    """
+
+    id: str
+    status: Literal["working", "completed", "cancelled"]
+    message: str
+    created: str
+    updated: str
+    ttl_ms: int
+    poll_ms: int
+    outcome: ToolSuccess | ToolFailure | Crash | None = None
+    ends_with_call: bool = False
+
+
 def envelope_of(params: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return `params._meta` when it makes the request a modern one: an object that names a protocol version."""
     meta = params.get("_meta")
@@ -131,6 +154,18 @@ def _is_implementation(value: object) -> bool:
 
 def _ill_typed(key: str, expected: str) -> RpcError:
     return RpcError(INVALID_PARAMS, f"Invalid params: params._meta.{key} must be {expected}")
+
+
+def extensions_of(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the extensions that the client of a request declares in its envelope, by their names."""
+    declared = as_object(as_object(params.get("_meta")).get(_CAPABILITIES_KEY))
+    return as_object(declared.get("extensions"))
+
+
+def missing_capability(extension: str) -> RpcError:
+    """Refuse a request that wants an extension which its client does not declare."""
+    needed: JsonObject = {"requiredCapabilities": {"extensions": {extension: {}}}}
+    return RpcError(MISSING_CAPABILITY, "Missing required client capability", needed)
 
 
 def _call_result(outcome: ToolSuccess | ToolFailure | Crash) -> JsonObject | RpcError:
@@ -222,9 +257,11 @@ class ModernRevision:
         self._server = {"name": SERVER_NAME, "version": version}
         self._instructions = instructions
 
-    def discover(self, capabilities: Iterable[str] = ("tools",)) -> JsonObject:
+    def discover(self, capabilities: Iterable[str] = ("tools",), extensions: Iterable[str] = ()) -> JsonObject:
         """Answer `server/discover`, which must never fail for a reason of ours: clients would take us for legacy."""
         offered: JsonObject = {name: {} for name in capabilities}
+        if named := list(extensions):
+            offered["extensions"] = {name: {} for name in named}
         result: JsonObject = {"supportedVersions": list(SUPPORTED_VERSIONS), "capabilities": offered}
         if self._instructions is not None:
             result["instructions"] = self._instructions
@@ -251,9 +288,36 @@ class ModernRevision:
         shaped = _call_result(outcome)
         return shaped if isinstance(shaped, RpcError) else self._complete(shaped)
 
-    def acknowledged(self, subscription: RequestId) -> JsonObject:
-        """Return the params that open a subscription: nothing that we offer ever changes."""
-        return {"_meta": {_SUBSCRIPTION_KEY: subscription}, "notifications": {}}
+    def task(self, task: Task, *, created: bool) -> JsonObject:
+        """Answer the call that became a task, where it was `created` by that, or a question for it."""
+        return {**self._complete(self._task(task)), "resultType": "task" if created else "complete"}
+
+    def _task(self, task: Task) -> JsonObject:
+        told: JsonObject = {
+            "taskId": task.id,
+            "status": task.status,
+            "createdAt": task.created,
+            "lastUpdatedAt": task.updated,
+            "ttlMs": task.ttl_ms,
+            "pollIntervalMs": task.poll_ms,
+        }
+        if task.message:
+            told["statusMessage"] = task.message
+        if task.outcome is None:
+            return told
+        ended = self.outcome(task.outcome)
+        if isinstance(ended, RpcError):
+            return {**told, "status": "failed", "error": {"code": ended.code, "message": ended.message}}
+        return {**told, "result": ended}
+
+    def acknowledged(self, subscription: RequestId, tasks: Iterable[str] = ()) -> JsonObject:
+        """Return the params that open a subscription, to tasks at most: nothing else that we offer ever changes."""
+        ids = list(tasks)
+        return {"_meta": {_SUBSCRIPTION_KEY: subscription}, "notifications": {"taskIds": ids} if ids else {}}
+
+    def told(self, subscription: RequestId, task: Task) -> JsonObject:
+        """Return the params that tell a subscription how far a task is."""
+        return {"_meta": {_SUBSCRIPTION_KEY: subscription}, **self._task(task)}
 
     def subscription_ended(self, subscription: RequestId) -> JsonObject:
         """Return the result that closes a subscription."""

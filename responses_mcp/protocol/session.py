@@ -5,6 +5,7 @@ requests in flight and the queue of unsent output. It never waits, so every race
 
     receive_data(bytes) -> events      CallStarted: run it;  CallCancelled: stop it
     report(call, value, message)       queue progress, unless nobody wants it any more
+    acknowledge, tell(subscription)    queue what a subscription to tasks hears
     finish(call, outcome)              queue the answer, unless the call was cancelled
     take_output() -> bytes             what to write now; from here on its answers count as given
     output_written()                   the bytes taken last have reached the peer
@@ -30,7 +31,6 @@ from responses_mcp.protocol.exchange import (
     Event,
     ListedFeature,
     ListedTool,
-    Pending,
     Subscription,
 )
 from responses_mcp.protocol.framing import (
@@ -64,13 +64,17 @@ from responses_mcp.protocol.jsonrpc import (
 from responses_mcp.protocol.lifecycle import Action, State, Trigger, transition
 from responses_mcp.protocol.outbox import Outbox
 from responses_mcp.protocol.revisions import (
+    TASKS,
     LegacyRevision,
     ModernRevision,
     Outcome,
     Refused,
     Revision,
+    Task,
     check_envelope,
     envelope_of,
+    extensions_of,
+    missing_capability,
 )
 from responses_mcp.trace_context import trace_of
 
@@ -78,6 +82,7 @@ log = logging.getLogger(__name__)
 
 MAX_HELD_BYTES = 256 * 1024 * 1024  # of requests in flight, together: few clients send this much in a day
 _LONGEST_TOKEN = 1024  # characters of a progress token: it goes out with every message of its call
+MAX_WATCHED = 100  # tasks of one subscription, each of which is looked at again and again
 BATCH_BYTES = 64 * 1024  # the capacity of a pipe on Linux: more would only wait in hand, past recall
 
 
@@ -110,7 +115,7 @@ class Session:
         self._lines_only = True  # no frame has come, nor anything that looks like one
         self._max_in_flight = max_in_flight
         self._initialized = False
-        self._in_flight: dict[RequestKey, Pending] = {}
+        self._in_flight: dict[RequestKey, Call] = {}
         self._held_bytes = 0
         self._size = 0  # bytes of the message being received
         self._outbox = Outbox()
@@ -120,6 +125,7 @@ class Session:
             self._legacy: [each for each in offered if each.legacy],
             self._modern: offered,
         }
+        self._has_tasks = any(each.capability == TASKS for each in offered)
         self._listed: dict[tuple[Revision, str], bytes] = {}  # the answers to tools/list and the like
         self._events: list[Event] = []
 
@@ -143,12 +149,15 @@ class Session:
 
     def unanswered(self) -> list[Call]:
         """Return the calls in flight that have no answer yet."""
-        return [each for each in self._in_flight.values() if isinstance(each, Call) and each.state is State.ACCEPTED]
+        calls = [each for each in self._in_flight.values() if not isinstance(each, Subscription)]
+        return [each for each in calls if each.state is State.ACCEPTED]
 
     def close_subscriptions(self) -> None:
         """End all subscriptions, with the result that says so. To be called when no more input will be read."""
         for pending in list(self._in_flight.values()):
             if isinstance(pending, Subscription):
+                if not pending.acknowledged:  # which comes first, always
+                    self.acknowledge(pending, ())
                 result = self._modern.subscription_ended(pending.id)
                 self._on(pending, Trigger.END_OF_INPUT, result_message(pending.id, result))
 
@@ -159,15 +168,33 @@ class Session:
         params: JsonObject = {"progressToken": call.progress_token, "progress": progress, "message": message}
         self._on(call, Trigger.PROGRESS, notification_message("notifications/progress", params))
 
-    def finish(self, call: Call, outcome: Outcome) -> None:
+    def finish(self, call: Call, outcome: Outcome | Task) -> None:
         """Answer a call; what comes after its cancel is thrown away (spec 6.1).
 
-        Raises TypeError, ValueError or RecursionError for an outcome that is no JSON. The call is then as before, and
-        can be finished with another.
+        Raises TypeError, ValueError or RecursionError for an outcome that is no JSON, and for a task that the client
+        does not take. The call is then as before, and can be finished with another.
         """
-        shaped = call.revision.outcome(outcome)
+        shaped = self._answer_with(call, outcome) if isinstance(outcome, Task) else call.revision.outcome(outcome)
         message = error_message(call.id, shaped) if isinstance(shaped, RpcError) else result_message(call.id, shaped)
         self._on(call, Trigger.ANSWER, message)
+
+    def _answer_with(self, call: Call, task: Task) -> JsonObject:
+        created = call.method == "tools/call"
+        if created and (not call.takes_tasks or task.status != "working"):
+            raise TypeError("a task answers calls whose client takes tasks, and only while it works")
+        call.task = task.id if created and task.ends_with_call else None
+        return self._modern.task(task, created=created)
+
+    def acknowledge(self, subscription: Subscription, task_ids: Iterable[str]) -> None:
+        """Tell the client of which tasks it will hear, before anything else of its subscription."""
+        subscription.acknowledged = True
+        params = self._modern.acknowledged(subscription.id, task_ids)
+        self._on(subscription, Trigger.NEWS, notification_message("notifications/subscriptions/acknowledged", params))
+
+    def tell(self, subscription: Subscription, task: Task) -> None:
+        """Tell the client how far a task is. Does nothing for a subscription that is over."""
+        params = self._modern.told(subscription.id, task)
+        self._on(subscription, Trigger.NEWS, notification_message("notifications/tasks", params))
 
     def take_output(self) -> bytes:
         """Return the messages to write now, b"" when there are none; the answers among them count as given."""
@@ -213,7 +240,7 @@ class Session:
             else:
                 self._queue(refusal)
 
-    def _find(self, request_id: object) -> Pending | None:
+    def _find(self, request_id: object) -> Call | None:
         """Return the request in flight with that id."""
         key = request_key(request_id)
         return None if key is None else self._in_flight.get(key)
@@ -246,20 +273,24 @@ class Session:
         if (error := check_envelope(request.params)) is not None:
             return error
         if request.method == "server/discover":
-            return self._modern.discover(self._capabilities(self._modern))
+            extensions = [each.capability for each in self._features[self._modern] if each.extension]
+            return self._modern.discover(self._capabilities(self._modern), extensions)
         if request.method == "subscriptions/listen":
             return self._open_subscription(request)
         return self._serve_offered(request, self._modern)
 
     def _capabilities(self, revision: Revision) -> list[str]:
-        return [each.capability for each in self._features[revision]]
+        return [each.capability for each in self._features[revision] if not each.extension]
 
     def _serve_offered(self, request: Request, revision: Revision) -> RpcError | None:
         features = self._features[revision]
         listing = next((each.listings[request.method] for each in features if request.method in each.listings), None)
         called = request.method == "tools/call"
-        if listing is None and not called and not any(request.method in each.methods for each in features):
+        runs = next((each for each in features if request.method in each.methods), None)
+        if listing is None and not called and runs is None:
             return RpcError(METHOD_NOT_FOUND, f"Method not found: {request.method[:100]}")
+        if runs is not None and runs.extension and runs.capability not in extensions_of(request.params):
+            return missing_capability(runs.capability)
         if listing is None and revision is self._legacy and not self._initialized:
             cure = "send initialize first, or carry the 2026-07-28 _meta fields"
             return RpcError(INVALID_PARAMS, f"Invalid params: {cure}")
@@ -307,6 +338,7 @@ class Session:
             trace=trace_of(request.params),
             client=revision.client(request.params),
             method=request.method,
+            takes_tasks=revision is self._modern and self._has_tasks and TASKS in extensions_of(request.params),
         )
         refusal = self._no_room()
         self._hold(call)
@@ -316,15 +348,30 @@ class Session:
             self.finish(call, failure(refusal))
 
     def _open_subscription(self, request: Request) -> RpcError | None:
-        if not isinstance(request.params.get("notifications"), dict):
+        wanted = request.params.get("notifications")
+        if not isinstance(wanted, dict):
             return RpcError(INVALID_PARAMS, "Invalid params: notifications must be an object")
+        named = cast(JsonObject, wanted).get("taskIds") if self._has_tasks else None
+        if named is not None and not _are_ids(named):
+            return RpcError(INVALID_PARAMS, "Invalid params: notifications.taskIds must be a list of ids")
+        ids = list(dict.fromkeys(cast(list[str], named or [])))
+        if ids and TASKS not in extensions_of(request.params):
+            return missing_capability(TASKS)
         if (refusal := self._no_room()) is not None:
             return RpcError(INVALID_REQUEST, f"Invalid Request: {refusal}")
-        subscription = Subscription(id=request.id, key=request.key, size=self._size)
+        subscription = Subscription(
+            id=request.id,
+            key=request.key,
+            size=self._size,
+            revision=self._modern,
+            method=request.method,
+            task_ids=ids[:MAX_WATCHED],
+        )
         self._hold(subscription)
-        params = self._modern.acknowledged(request.id)
-        message = notification_message("notifications/subscriptions/acknowledged", params)
-        subscription.tickets.append(self._queue_bytes(encode(message)))
+        if ids:
+            self._events.append(CallStarted(subscription))
+        else:
+            self.acknowledge(subscription, ())
         return None
 
     def _receive_cancel(self, params: JsonObject) -> None:
@@ -335,10 +382,10 @@ class Session:
         reason = given[:200] if isinstance(given, str) else None
         log.debug("cancelled requestId=%s reason=%s", pending.id, reason)
         self._on(pending, Trigger.CANCEL)
-        if isinstance(pending, Call):
+        if not isinstance(pending, Subscription) or pending.task_ids:
             self._events.append(CallCancelled(pending, reason))
 
-    def _on(self, pending: Pending, trigger: Trigger, message: JsonObject | None = None) -> None:
+    def _on(self, pending: Call, trigger: Trigger, message: JsonObject | None = None) -> None:
         """Do what the table says of `trigger`, to which `message` belongs; see `protocol.lifecycle`."""
         state, action = transition(pending.state, trigger)
         if action is Action.REPLACE or action is Action.APPEND:
@@ -349,12 +396,12 @@ class Session:
                 self._withdraw(pending.tickets)
             taken = partial(self._on, pending, Trigger.TAKEN) if state is State.FINISHED else None
             pending.tickets.append(self._queue_bytes(body, taken))
-        elif action is Action.REFUSE:
-            ticket = self._queue_bytes(encode(message), lambda: pending.refusals.discard(ticket))
-            pending.refusals.add(ticket)
+        elif action is Action.ADD:
+            ticket = self._queue_bytes(encode(message), lambda: pending.beside.discard(ticket))
+            pending.beside.add(ticket)
         elif action is not Action.IGNORE:
             if action is Action.WITHDRAW:
-                self._withdraw([*pending.tickets, *pending.refusals])
+                self._withdraw([*pending.tickets, *pending.beside])
             del self._in_flight[pending.key]
             self._held_bytes -= pending.size
         pending.state = state
@@ -373,7 +420,7 @@ class Session:
             )
         return None
 
-    def _hold(self, pending: Pending) -> None:
+    def _hold(self, pending: Call) -> None:
         self._in_flight[pending.key] = pending
         self._held_bytes += pending.size
 
@@ -391,6 +438,10 @@ class Session:
             log.debug("send %s bytes=%d", "line" if as_line else "framed", len(body))
             log.debug("send json=%s", body.decode())
         return self._outbox.put(encode_line(body) if as_line else encode_frame(body), on_taken)
+
+
+def _are_ids(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in cast(list[object], value))
 
 
 def _progress_token(params: JsonObject) -> RequestId | None:

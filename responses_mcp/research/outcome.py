@@ -58,7 +58,9 @@ _FENCED: Final = re.compile(r"```(?:json)?\n(.*)\n```", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
-    """A run as it is told. `seconds` is how long it has been going on, or took.
+    """A run as it is told. `seconds` is how long it has been going on, or took, since `created` (seconds since 1970).
+
+    `tool` is the one that began it.
 
     While it runs, `phase` says what is going on, and `place` how many runs begin before it. When it has ended there is
     an `answer`, with `data` where a schema was asked for; an `error` says why one is missing. `maybe_paid` tells that
@@ -70,7 +72,9 @@ class RunView:
     """
 
     run_id: str
+    tool: str
     status: Status
+    created: float
     seconds: float
     model: str
     phase: str = ""
@@ -185,7 +189,14 @@ def _plain(row: Row, until: float) -> RunView:
     """Return what can be told of any run, which, unless its row says when it ended, goes on `until` then."""
     seconds = round(max(0.0, (row.ended or until) - row.created), 1)
     return RunView(
-        run_id=row.id, status="running", seconds=seconds, model=row.model, usage=row.usage, durable=row.durable
+        run_id=row.id,
+        tool=row.tool,
+        status="running",
+        created=row.created,
+        seconds=seconds,
+        model=row.model,
+        usage=row.usage,
+        durable=row.durable,
     )
 
 

@@ -871,7 +871,12 @@ async def answer_by_run(
             f"There is no answer yet: this takes longer than {seconds:g} s. It goes on as run {view.run_id}; call "
             f"research_result with run_id {view.run_id} for the answer. Asking again would pay again."
         )
-        return Answer(text, used_search=False, citations=(), model=view.model)
+        return Answer(text, used_search=False, citations=(), model=view.model, run_id=view.run_id)
+    return answer_in(view)
+
+
+def answer_in(view: RunView) -> Answer:
+    """Return the answer of a run that has ended. Raises `UpstreamError` for one that has none."""
     if view.answer is not None:
         return view.answer
     told = view.error or NEVER_ASKED

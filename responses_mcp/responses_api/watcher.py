@@ -29,7 +29,8 @@ class Watcher:
     `on_phase` is told what is going on ("searching", "writing", a retry), in words for a person. `on_text` is told the
     text while it is written, in pieces: after "" for its beginning, which comes again where an answer broke off. The
     pieces may end before the text does, and the text in other sources. With `room` the API is asked only while the
-    client has read enough of its earlier answers. `client` is what the client calls itself, for the ledger.
+    client has read enough of its earlier answers. `client` is what the client calls itself, for the ledger. With
+    `takes_tasks` the client can ask later for an answer that takes long.
 
     The others are for what makes a call on a caller's behalf. `on_place` is told the id of the response and the number
     of each event. `on_send` is awaited right before each request, after all other waits, that for a connection too;
@@ -40,6 +41,7 @@ class Watcher:
     on_text: Callable[[str], None] | None = None
     room: Room | None = None
     client: str | None = None
+    takes_tasks: bool = False
     on_place: Callable[[Place], None] | None = None
     on_send: Callable[[], Awaitable[None]] | None = None
     bill: Bill | None = None

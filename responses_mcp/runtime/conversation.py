@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from responses_mcp.protocol.exchange import Call, Event
 from responses_mcp.protocol.session import Session
+from responses_mcp.runtime.tasks import Tasks
 from responses_mcp.settings.model import ServerSettings
 from responses_mcp.toolsets.base import Feature, Method, Tool, Toolset
 
@@ -21,6 +22,7 @@ class Conversation:
     session: Session
     toolsets: list[Toolset]
     tools: dict[str, Tool]
+    tasks: Tasks
     methods: dict[str, Method] = field(default_factory=dict[str, Method])  # requests beside tools/call that run
     events: list[Event] = field(default_factory=list[Event])  # what the session asked for last, to be carried out
     unwritten: bytes = b""  # the rest of what was taken from the session
@@ -46,7 +48,8 @@ def open_conversation(
     """
     sets = list(toolsets)
     tools = {tool.name: tool for toolset in sets for tool in toolset.tools}
-    features: list[Feature] = [feature for each in sets for feature in getattr(each, "features", ())]
+    tasks = Tasks([source for each in sets if (source := getattr(each, "tasks", None)) is not None])
+    features: list[Feature] = [feature for each in sets for feature in getattr(each, "features", ())] + tasks.features
     session = Session(
         tools,
         version=version,
@@ -57,4 +60,5 @@ def open_conversation(
         max_message_bytes=settings.max_message_bytes,
         max_in_flight=settings.max_in_flight,
     )
-    return Conversation(session, sets, tools, {name: each.methods[name] for each in features for name in each.methods})
+    methods = {name: each.methods[name] for each in features for name in each.methods}
+    return Conversation(session, sets, tools, tasks, methods)

@@ -25,9 +25,9 @@ from typing import Any, TypeVar, cast
 import trio
 
 from responses_mcp.errors import exhausted
-from responses_mcp.protocol.exchange import Call, CallStarted
+from responses_mcp.protocol.exchange import Call, CallStarted, Subscription
 from responses_mcp.protocol.lifecycle import State
-from responses_mcp.protocol.revisions import Outcome, ToolSuccess
+from responses_mcp.protocol.revisions import Outcome, Task, ToolSuccess
 from responses_mcp.protocol.session import Session
 from responses_mcp.room import Room
 from responses_mcp.runtime.conversation import Conversation
@@ -163,6 +163,8 @@ class _Shell:
                     with server.reading:
                         await self._read(calls)
                     self._session.close_subscriptions()
+                    for each in [each for each in self._scopes if isinstance(each, Subscription)]:
+                        self._scopes[each].cancel(reason="the input has ended")
                     self._wake_writer(self._wake)
                     server.draining = calls.cancel_scope
                     server.draining.deadline = trio.current_time() + server.grace
@@ -225,22 +227,29 @@ class _Shell:
         for event in events:
             if isinstance(event, CallStarted):
                 scope = self._scopes[event.call] = trio.CancelScope()
-                nursery.start_soon(self._run_call, event.call, scope, self._wake.clone(), nursery)
+                if isinstance(event.call, Subscription):
+                    nursery.start_soon(self._watch, event.call, scope, self._wake.clone())
+                else:
+                    nursery.start_soon(self._run_call, event.call, scope, self._wake.clone(), nursery)
             elif event.call in self._scopes:  # one that has finished and waits for the writer has no scope any more
                 self._scopes[event.call].cancel(reason=event.reason or "the client cancelled the call")
+            elif event.call.task is not None:  # and the client was not told of it
+                nursery.start_soon(self._cancel_task, event.call.task)
         self._wake_writer(self._wake)
         return bool(events)
 
     async def _run_call(
         self, call: Call, scope: trio.CancelScope, wake: trio.MemorySendChannel[None], nursery: trio.Nursery
     ) -> None:
-        outcome: Outcome | None = None
+        outcome: Outcome | Task | None = None
         TRACE.set(call.trace)  # for this task and those that it starts
         does = self._conversation.does(call)
         reporter = None if call.progress_token is None else ProgressReporter(partial(self._report, call, wake))
         report = None if reporter is None else reporter.report
         memory = self._memory if call.revision.remembers else None
-        context = CallContext(call.id, report, memory, trio.current_effective_deadline, self._room, call.client)
+        context = CallContext(
+            call.id, report, memory, trio.current_effective_deadline, self._room, call.client, call.takes_tasks
+        )
         with wake:
             try:
                 with scope:
@@ -254,12 +263,7 @@ class _Shell:
                 if shortage := exhausted(bugs):
                     outcome = does.failure(shortage)
                 else:
-                    log.error(  # noqa: TRY400  # a traceback may quote the prompt, so it goes to the debug log alone
-                        "server: %s crashed with %s; this is a bug in the tool, whose traceback is logged at DEBUG "
-                        "(--debug)",
-                        call.tool or call.method,
-                        type(_first(bugs)).__name__,
-                    )
+                    _log_crash(call.tool or call.method, bugs)
                     outcome = does.crash
                 log.debug("server: traceback of the crash", exc_info=bugs)
             finally:
@@ -270,7 +274,36 @@ class _Shell:
                 self._finish(call, outcome)
                 self._wake_writer(wake)
 
-    def _finish(self, call: Call, outcome: Outcome | None) -> None:
+    async def _watch(
+        self, subscription: Subscription, scope: trio.CancelScope, wake: trio.MemorySendChannel[None]
+    ) -> None:
+        """Tell a subscription of its tasks, until they have ended, or it has."""
+
+        def acknowledge(task_ids: Sequence[str]) -> None:
+            self._session.acknowledge(subscription, task_ids)
+            self._wake_writer(wake)
+
+        async def tell(task: Task) -> None:
+            await self._room.wait()
+            self._session.tell(subscription, task)
+            self._wake_writer(wake)
+
+        with wake:
+            try:
+                with scope:
+                    await self._conversation.tasks.watch(subscription.task_ids, acknowledge, tell)
+            except* Exception as bugs:  # noqa: BLE001  # it is a tool's, and contained as that of a call
+                _log_crash("subscriptions/listen", bugs)
+            finally:
+                del self._scopes[subscription]
+
+    async def _cancel_task(self, task_id: str) -> None:
+        try:
+            await self._conversation.tasks.cancel(task_id)
+        except* Exception as bugs:  # noqa: BLE001
+            _log_crash("tasks/cancel", bugs)
+
+    def _finish(self, call: Call, outcome: Outcome | Task | None) -> None:
         does = self._conversation.does(call)
         try:
             self._session.finish(call, _checked(outcome, isinstance(does, Tool) and does.output_schema is not None))
@@ -315,8 +348,16 @@ def _first(group: ExceptionGroup[E]) -> E:
     return error
 
 
-def _checked(outcome: Outcome | None, with_structured: bool) -> Outcome:  # one caller
-    if not isinstance(outcome, Outcome):  # against its type, a handler returned nothing or something else
+def _log_crash(what: str, bugs: ExceptionGroup[Exception]) -> None:
+    log.error(  # a traceback may quote the prompt, so it goes to the debug log alone
+        "server: %s crashed with %s; this is a bug in the tool, whose traceback is logged at DEBUG (--debug)",
+        what,
+        type(_first(bugs)).__name__,
+    )
+
+
+def _checked(outcome: Outcome | Task | None, with_structured: bool) -> Outcome | Task:  # one caller
+    if not isinstance(outcome, Outcome | Task):  # against its type, a handler returned nothing or something else
         raise TypeError(f"a tool returned {type(outcome).__name__}")
     if isinstance(outcome, ToolSuccess):
         if not isinstance(cast("object", outcome.text), str):

@@ -87,9 +87,12 @@ def load_settings(
     _decide_toolsets(layers, toolsets if toolsets is None or isinstance(toolsets, str) else ",".join(toolsets))
     on_mac = not on_windows and sys.platform == "darwin"
     manuals = _manuals(layers, cache_folder(environ, base, windows=on_windows, mac=on_mac))
-    research = _research(layers, state_folder(environ, base, windows=on_windows, mac=on_mac))
-    limits = _limits(layers)
     profiles = _profiles(layers)
+    in_background = any(each.background for each in profiles.values())
+    research = _research(
+        layers, state_folder(environ, base, windows=on_windows, mac=on_mac), in_background=in_background
+    )
+    limits = _limits(layers)
     policy = _policy(layers)
     for name in schema.DROPPED_ENV:
         if environ.get(name, "").strip():
@@ -285,7 +288,7 @@ def _manuals(layers: Layers, caches: Path | None) -> model.ManualsSettings:
     )
 
 
-def _research(layers: Layers, state: Path | None) -> model.ResearchSettings:
+def _research(layers: Layers, state: Path | None, *, in_background: bool) -> model.ResearchSettings:
     """Build the section of research; where something is kept, a folder that nobody named is in the state folder."""
     values = layers.section("research")
     offered = "research" in (layers.values["server.toolsets"] or ())
@@ -296,7 +299,7 @@ def _research(layers: Layers, state: Path | None) -> model.ResearchSettings:
             where=layers.where(origin),
             cure="add research to server.toolsets, or remove this",
         )
-    keeps = layers.values["usage.ledger"] or offered
+    keeps = layers.values["usage.ledger"] or offered or in_background
     if values["state_dir"] is None and state is not None and keeps:
         values["state_dir"] = str(absolute(state / FOLDER))
     return model.ResearchSettings(**values)

@@ -91,13 +91,15 @@ class OpenAISettings:
 class RequestSettings:
     """Bounds: milliseconds for a whole call, retries after the first request, connections at once, bytes of a reply.
 
-    `handoff_ms`, where it is not 0, is after how long a call of an answer tool is handed off to a run of research.
+    `handoff_ms`, where it is not 0, is after how long a call of an answer tool is handed off to a run of research, and
+    `task_after_ms` after how long one in the background becomes a task for a client that takes tasks.
     `propagate_trace` sends the trace of a request along. `trust_env` says whether proxy and certificates are those
     that the process's environment names.
     """
 
     timeout_ms: int = 300_000
     handoff_ms: int = 0
+    task_after_ms: int = 10_000
     propagate_trace: bool = False
     max_retries: int = 3
     max_connections: int = 256

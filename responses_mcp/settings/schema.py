@@ -139,6 +139,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "OPENAI_HANDOFF_MS",
     ),
     integer(
+        "request.task_after_ms",
+        0,
+        3_600_000,
+        "Milliseconds after which a call of an answer tool in background mode becomes a task of MCP, for clients that "
+        "take tasks.",
+        "OPENAI_TASK_AFTER_MS",
+    ),
+    integer(
         "request.max_retries",
         0,
         10,

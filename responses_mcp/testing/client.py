@@ -24,6 +24,12 @@ from responses_mcp.under_trio import require_trio
 
 Message = dict[str, Any]
 
+TAKES_TASKS: Message = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}},
+}
+"""The `_meta` of a request whose answer may be a task."""
+
 
 class McpClient:
     """One side of an MCP conversation.
@@ -127,6 +133,23 @@ class McpClient:
     async def call(self, name: str, arguments: Message | None = None) -> Message:
         """Call a tool and return the response's whole message."""
         return await self.response(await self.start_call(name, arguments))
+
+    async def ask_with_tasks(self, method: str, params: Message | None = None) -> Message:
+        """Send a request of a client that takes tasks, in the newer revision, and wait for its response."""
+        return await self.ask(method, {**(params or {}), "_meta": TAKES_TASKS})
+
+    async def call_with_tasks(self, name: str, arguments: Message | None = None) -> Message:
+        """Call a tool as a client that takes tasks does, and return the result, of the task if it became one.
+
+        Where that ended without a result, the task itself is returned as `tasks/get` tells it.
+        """
+        message = await self.ask_with_tasks("tools/call", {"name": name, "arguments": arguments or {}})
+        if message.get("result", {}).get("resultType") != "task":
+            return message
+        while message["result"]["status"] == "working":
+            await trio.sleep(message["result"]["pollIntervalMs"] / 1000)
+            message = await self.ask_with_tasks("tasks/get", {"taskId": message["result"]["taskId"]})
+        return {**message, "result": message["result"].get("result", message["result"])}
 
     async def cancel(self, id: str | float, reason: str | None = None) -> None:
         """Give up a request."""

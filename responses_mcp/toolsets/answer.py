@@ -6,14 +6,14 @@ Names, descriptions and input schemas are the contract's, word for word.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from responses_mcp.errors import ConnectionFailed, ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.protocol.jsonrpc import RpcError
-from responses_mcp.toolsets.base import CallContext, Tool, ToolFailure
+from responses_mcp.toolsets.base import CallContext, Task, Tool, ToolFailure, ToolSuccess
 from responses_mcp.toolsets.calls import SIZE, USUAL_CHARACTERS, AskerTools, Done, tool_of
 from responses_mcp.toolsets.schema import BOOLEAN, CITATIONS, NUMBER, STRING, STRINGS, Definition, members, object_of
 
@@ -68,15 +68,22 @@ class AnswerToolset(AskerTools):
     """The three answer tools.
 
     `debug` adds status, type and name to errors (spec 8.2), null where they are not known. A text of more than
-    `most_characters` is cut.
+    `most_characters` is cut. `task_of` gives what clients that take tasks are answered once a question was handed off
+    to a run, whose id it gets.
     """
 
     def __init__(
-        self, open_asker: Callable[[], Asker], *, debug: bool = False, most_characters: int = USUAL_CHARACTERS
+        self,
+        open_asker: Callable[[], Asker],
+        *,
+        debug: bool = False,
+        most_characters: int = USUAL_CHARACTERS,
+        task_of: Callable[[str], Awaitable[Task | ToolSuccess]] | None = None,
     ) -> None:
         super().__init__(open_asker)
-        self._debug = debug
+        self._failed = partial(answer_failure, debug=debug)
         self._most = most_characters
+        self._task_of = task_of
 
     @property
     def tools(self) -> Sequence[Tool]:
@@ -87,23 +94,28 @@ class AnswerToolset(AskerTools):
             for shown in _DEFINITIONS
         ]
 
-    async def _answer(self, shown: Definition, context: CallContext, arguments: Mapping[str, Any]) -> Done:
+    async def _answer(
+        self, shown: Definition, context: CallContext, arguments: Mapping[str, Any]
+    ) -> Done | Task | ToolSuccess:
         asker, asked = self._asked(shown.input_schema["properties"], context, arguments)
         answer = await asker.answer(**asked, profile=shown.name)
+        if answer.run_id is not None and context.takes_tasks and self._task_of is not None:
+            return await self._task_of(answer.run_id)
         return Done(answer.as_json(self._most), None if answer.usage is None else answer.usage.as_json(), answer.masked)
 
-    def _failed(self, error: ResponsesMcpError | None, text: str) -> ToolFailure:
-        """Word a failure as the contract's appendix B does, the cause in `data.message`.
 
-        A result, for clients that get one in place of the error, has what debugging adds in a last line.
-        """
-        details: JsonObject = {}
-        if self._debug:
-            name = None if error is None or error.kind == "unknown" else error.kind
-            details = {"status": None, "type": None, "name": name}
-            if isinstance(error, UpstreamError):
-                code = error.kind if isinstance(error, ConnectionFailed) else error.code
-                details |= {"status": code if error.status is None else error.status, "type": error.type}
-        data: JsonObject = {"message": text[:_LONGEST_MESSAGE], **details}
-        told = f"{text}\n{json.dumps(details)}" if details else text
-        return ToolFailure(told, RpcError(ANSWER_FAILED, "answer failed", data))
+def answer_failure(error: ResponsesMcpError | None, text: str, *, debug: bool) -> ToolFailure:
+    """Word a failure as the contract's appendix B does, the cause in `data.message`.
+
+    A result, for clients that get one in place of the error, has what debugging adds in a last line.
+    """
+    details: JsonObject = {}
+    if debug:
+        name = None if error is None or error.kind == "unknown" else error.kind
+        details = {"status": None, "type": None, "name": name}
+        if isinstance(error, UpstreamError):
+            code = error.kind if isinstance(error, ConnectionFailed) else error.code
+            details |= {"status": code if error.status is None else error.status, "type": error.type}
+    data: JsonObject = {"message": text[:_LONGEST_MESSAGE], **details}
+    told = f"{text}\n{json.dumps(details)}" if details else text
+    return ToolFailure(told, RpcError(ANSWER_FAILED, "answer failed", data))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.protocol.exchange import ListedFeature
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, RequestId, RpcError
-from responses_mcp.protocol.revisions import Crash, Fetched, Refused, ToolFailure, ToolSuccess
+from responses_mcp.protocol.revisions import Crash, Fetched, Refused, Task, ToolFailure, ToolSuccess
 
 if TYPE_CHECKING:
     from responses_mcp.room import Room
@@ -31,7 +31,7 @@ class CallContext:
     `deadline()`, asked in the call's own task, tells when on Trio's clock the call will be cancelled: never (infinity)
     while nothing sets an end, and sooner once the input has ended or the server is asked to stop. `room` is there to
     wait for before asking something that costs. `client` is what the client calls itself, None if it did not say; it
-    may say anything.
+    may say anything. With `takes_tasks` the answer may be a task of the toolset in place of a result.
     """
 
     request_id: RequestId
@@ -40,6 +40,7 @@ class CallContext:
     deadline: Callable[[], float] = lambda: math.inf
     room: Room | None = None
     client: str | None = None
+    takes_tasks: bool = False
 
 
 class ToolError(Exception):
@@ -64,7 +65,7 @@ class Tool:
     title: str
     description: str
     input_schema: JsonObject
-    handler: Callable[[CallContext, Mapping[str, Any]], Awaitable[ToolSuccess]]
+    handler: Callable[[CallContext, Mapping[str, Any]], Awaitable[ToolSuccess | Task]]
     output_schema: JsonObject | None = None
     annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -96,7 +97,7 @@ class Method:
     `handler(context, params)` gets the params as the client sent them, unchecked.
     """
 
-    handler: Callable[[CallContext, Mapping[str, Any]], Awaitable[Fetched | Refused]]
+    handler: Callable[[CallContext, Mapping[str, Any]], Awaitable[Fetched | Refused | Task]]
     crash: Crash = field(default_factory=Crash)
 
     def failure(self, text: str) -> Refused:
@@ -111,12 +112,25 @@ class Feature(ListedFeature):
     methods: Mapping[str, Method] = field(default_factory=dict[str, Method])
 
 
+class TaskSource(Protocol):
+    """Tasks that a toolset keeps, of this server and of others. Raises `ToolError` for what cannot be told now."""
+
+    async def look(self, task_id: str) -> Task | None:
+        """Return how far a task is; None for an id that is not known."""
+        ...
+
+    async def cancel(self, task_id: str) -> bool:
+        """Have a task cancelled, without waiting until it is; tell whether the id is known."""
+        ...
+
+
 class Toolset(Protocol):
     """Tools that share what they need, such as a connection pool. Opened by first use, closed with the server.
 
-    A toolset with more to offer than tools has `features`, a sequence of `Feature`. One whose work may outlive its
-    calls has `live_in(nursery)`, which gets, once and before the first call, a nursery that outlives the calls of the
-    server and is cancelled before the toolset is closed.
+    A toolset with more to offer than tools has `features`, a sequence of `Feature`. One whose calls may become tasks
+    has `tasks`, a `TaskSource`. One whose work may outlive its calls has `live_in(nursery)`, which gets, once and
+    before the first call, a nursery that outlives the calls of the server and is cancelled before the toolset is
+    closed.
     """
 
     @property
@@ -129,4 +143,16 @@ class Toolset(Protocol):
         ...
 
 
-__all__ = ["CallContext", "Feature", "Method", "RpcError", "Tool", "ToolError", "ToolFailure", "ToolSuccess", "Toolset"]
+__all__ = [
+    "CallContext",
+    "Feature",
+    "Method",
+    "RpcError",
+    "Task",
+    "TaskSource",
+    "Tool",
+    "ToolError",
+    "ToolFailure",
+    "ToolSuccess",
+    "Toolset",
+]

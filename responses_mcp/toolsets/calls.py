@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from responses_mcp.errors import ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.settings.model import ServerSettings
-from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
+from responses_mcp.toolsets.base import CallContext, Task, Tool, ToolError, ToolFailure, ToolSuccess
 from responses_mcp.toolsets.cures import for_client
 from responses_mcp.toolsets.schema import Definition
 
@@ -42,7 +42,7 @@ class Done(NamedTuple):
 
 def tool_of(
     shown: Definition,
-    work: Callable[[CallContext, Mapping[str, Any]], Awaitable[Done]],
+    work: Callable[[CallContext, Mapping[str, Any]], Awaitable[Done | Task | ToolSuccess]],
     failed: Callable[[ResponsesMcpError | None, str], ToolFailure],
     redact: Callable[[str], str] = str,
     **more: Any,
@@ -53,19 +53,31 @@ def tool_of(
     is not the tool's own. `more` are further members of `Tool`.
     """
 
-    async def handle(context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
+    async def handle(context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess | Task:
         query = arguments.get("query")
         length = len(query) if isinstance(query, str) else 0
         log.debug("server: tools/call name=%s argsKeys=%s queryLen=%d", shown.name, sorted(arguments), length)
-        try:
-            done = await work(context, arguments)
-        except ResponsesMcpError as error:
-            text = replace_lone_surrogates(redact(for_client(error, context.client)))
-            used = error.usage if isinstance(error, UpstreamError) else None
-            raise ToolError(replace(failed(error, text), meta=_meta(used, error.masked))) from error
-        return ToolSuccess(_ENCODE(done.result), done.result, _meta(done.usage, done.masked))
+        return await outcome_of(work(context, arguments), failed, redact, context.client)
 
     return Tool(**shown._asdict(), handler=handle, failure=partial(failed, None), **more)
+
+
+async def outcome_of(
+    work: Awaitable[Done | Task | ToolSuccess],
+    failed: Callable[[ResponsesMcpError | None, str], ToolFailure],
+    redact: Callable[[str], str],
+    client: str | None,
+) -> ToolSuccess | Task:
+    """Return what a client gets for work that was done; what has an outcome already keeps it. Raises `ToolError`."""
+    try:
+        done = await work
+    except ResponsesMcpError as error:
+        text = replace_lone_surrogates(redact(for_client(error, client)))
+        used = error.usage if isinstance(error, UpstreamError) else None
+        raise ToolError(replace(failed(error, text), meta=_meta(used, error.masked))) from error
+    if not isinstance(done, Done):
+        return done
+    return ToolSuccess(_ENCODE(done.result), done.result, _meta(done.usage, done.masked))
 
 
 def _meta(usage: Mapping[str, Any] | None, masked: Mapping[str, int] | None) -> JsonObject | None:
@@ -88,7 +100,8 @@ class AskerTools:
 
         self._asker = self._asker or self._open_asker()
         asked = {name: arguments.get(name) for name in names}
-        return self._asker, {**asked, "watcher": Watcher(context.report, room=context.room, client=context.client)}
+        watcher = Watcher(context.report, room=context.room, client=context.client, takes_tasks=context.takes_tasks)
+        return self._asker, {**asked, "watcher": watcher}
 
     def _redact(self, text: str) -> str:
         return text if self._asker is None else self._asker.redact(text)

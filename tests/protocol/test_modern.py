@@ -1,16 +1,19 @@
 """The 2026-07-28 revision, and both revisions interleaved on one stream."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from responses_mcp.protocol.exchange import Call, CallStarted
+from responses_mcp.json_types import JsonObject
+from responses_mcp.protocol.exchange import Call, CallCancelled, CallStarted, ListedFeature, Subscription
 from responses_mcp.protocol.jsonrpc import RpcError
-from responses_mcp.protocol.revisions import Crash, ToolFailure, ToolSuccess
+from responses_mcp.protocol.revisions import TASKS, Crash, Fetched, Task, ToolFailure, ToolSuccess
 from responses_mcp.protocol.session import Session
 from tests.hostile.corpus import ENVELOPE, ILL_SHAPED_ENVELOPES, PREFIX
 from tests.protocol import Listed
+from tests.protocol.test_session import TOOL as ANSWER
 from tests.protocol.test_session import call, cancel, codes, hear, make, request, say
 
 EXAMPLES = (Path(__file__).parent / "wire_examples.txt").read_text(encoding="utf-8").splitlines()
@@ -297,3 +300,211 @@ def test_there_is_no_progress_after_the_answer_or_the_cancel() -> None:
     hear(session)
     session.report(event.call, 3, "later still")
     assert hear(session) == []
+
+
+# Tasks
+
+METHODS = ("tasks/get", "tasks/cancel", "tasks/update")
+TASK = Task(
+    id="t",
+    status="working",
+    message="asking",
+    created="2026-11-29T06:00:00Z",
+    updated="2026-11-29T06:00:01Z",
+    ttl_ms=9000,
+    poll_ms=1000,
+)
+DECLARED: JsonObject = {PREFIX + "clientCapabilities": {"extensions": {TASKS: {}}}}
+NEEDED: JsonObject = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+
+
+def with_tasks() -> Session:
+    feature = ListedFeature(capability=TASKS, methods=METHODS, legacy=False, extension=True)
+    return Session({"answer": ANSWER}, version="1", features=[feature])
+
+
+def declaring(id_: object, method: str, params: dict | None = None) -> dict:
+    return modern(id_, method, params, **DECLARED)
+
+
+def begun(session: Session, message: dict) -> Call:
+    (event,) = say(session, message)
+    assert isinstance(event, CallStarted)
+    return event.call
+
+
+def test_tasks_are_declared_to_the_newer_revision_where_they_are_offered() -> None:
+    session = with_tasks()
+    assert one(session, modern(1, "server/discover"))["result"]["capabilities"] == {
+        "tools": {},
+        "extensions": {TASKS: {}},
+    }
+    assert one(session, request(2, "initialize"))["result"]["capabilities"] == {"tools": {}}
+    assert one(make(), modern(1, "server/discover"))["result"]["capabilities"] == {"tools": {}}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_requests_for_tasks_want_the_extension_declared_in_each(method: str) -> None:
+    session = with_tasks()
+    begun(session, declaring(1, method, {"taskId": "t"}))
+    wrong: list[JsonObject] = [
+        {},
+        {"extensions": {}},
+        {"extensions": []},
+        {"extensions": {"other": {}}},
+        {TASKS: {}},
+    ]
+    for capabilities in wrong:
+        error = one(session, modern(2, method, {"taskId": "t"}, **{PREFIX + "clientCapabilities": capabilities}))[
+            "error"
+        ]
+        assert (error["code"], error["data"]) == (-32021, NEEDED)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_without_tasks_and_in_the_older_revision_their_methods_do_not_exist(method: str) -> None:
+    assert codes([one(make(), declaring(1, method))]) == [(1, -32601)]
+    assert codes([one(make(), request(1, method, {"taskId": "t"}))]) == [(1, -32601)]
+    session = with_tasks()
+    say(session, request(0, "initialize"))
+    hear(session)
+    assert codes([one(session, request(1, method, {"taskId": "t"}))]) == [(1, -32601)]
+
+
+def test_a_call_of_a_client_that_takes_tasks_may_be_answered_with_one() -> None:
+    session = with_tasks()
+    call_ = begun(session, declaring(1, "tools/call", {"name": "answer"}))
+    assert call_.takes_tasks
+    session.finish(call_, TASK)
+    (answer,) = hear(session)
+    del answer["result"]["_meta"]
+    assert answer["result"] == {
+        "resultType": "task",
+        "taskId": "t",
+        "status": "working",
+        "statusMessage": "asking",
+        "createdAt": "2026-11-29T06:00:00Z",
+        "lastUpdatedAt": "2026-11-29T06:00:01Z",
+        "ttlMs": 9000,
+        "pollIntervalMs": 1000,
+    }
+
+
+@pytest.mark.parametrize(
+    "message", [modern(1, "tools/call", {"name": "answer"}), request(1, "tools/call", {"name": "answer"})]
+)
+def test_a_client_that_does_not_take_tasks_gets_none(message: dict) -> None:
+    session = with_tasks()
+    say(session, request(0, "initialize"))
+    hear(session)
+    call_ = begun(session, message)
+    assert not call_.takes_tasks
+    with pytest.raises(TypeError):
+        session.finish(call_, TASK)
+    session.finish(call_, ToolSuccess("x"))
+    assert len(hear(session)) == 1
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "member"),
+    [(ToolSuccess("x", {"x": 1}), "completed", "result"), (ToolFailure("why"), "completed", "result"), (Crash(), "failed", "error")],
+)  # fmt: skip
+def test_the_end_of_a_task_has_the_whole_result_and_fails_only_with_an_error(outcome, status: str, member: str) -> None:
+    session = with_tasks()
+    call_ = begun(session, declaring(1, "tasks/get", {"taskId": "t"}))
+    plain = begun(session, declaring(2, "tools/call", {"name": "answer"}))
+    session.finish(call_, replace(TASK, status="completed", outcome=outcome))
+    session.finish(plain, outcome)
+    told, same = hear(session)
+    assert (told["result"]["resultType"], told["result"]["status"]) == ("complete", status)
+    assert told["result"][member] == same[member]
+
+
+def test_requests_for_tasks_are_in_flight_and_cancelled_as_calls_are() -> None:
+    session = with_tasks()
+    call_ = begun(session, declaring(1, "tasks/get", {"taskId": "t"}))
+    assert session.in_flight == 1
+    assert say(session, cancel(1)) == [CallCancelled(call_, None)]
+    session.finish(call_, TASK)
+    assert (session.in_flight, hear(session)) == (0, [])
+    session.finish(begun(session, declaring(1, "tasks/cancel", {"taskId": "t"})), Fetched({}))
+    assert codes(hear(session)) == [(1, "result")]
+
+
+def test_a_task_whose_answer_was_withdrawn_is_named_to_who_stops_it() -> None:
+    for ends, named in ((True, "t"), (False, None)):
+        session = with_tasks()
+        call_ = begun(session, declaring(1, "tools/call", {"name": "answer"}))
+        session.finish(call_, replace(TASK, ends_with_call=ends))
+        (event,) = say(session, cancel(1))
+        assert isinstance(event, CallCancelled)
+        assert isinstance(event.call, Call)
+        assert (event.call.task, hear(session)) == (named, [])
+
+
+def watch(id_: object, task_ids: object) -> dict:
+    return declaring(id_, "subscriptions/listen", {"notifications": {"taskIds": task_ids}})
+
+
+def opened(session: Session, message: dict) -> Subscription:
+    subscription = begun(session, message)
+    assert isinstance(subscription, Subscription)
+    return subscription
+
+
+def test_a_subscription_to_tasks_is_acknowledged_by_who_knows_them_and_told_until_it_ends() -> None:
+    session = with_tasks()
+    subscription = opened(session, watch("s", ["a", "b", "a"]))
+    assert (list(subscription.task_ids), hear(session)) == (["a", "b"], [])
+    session.acknowledge(subscription, ["a"])
+    session.tell(subscription, replace(TASK, id="a"))
+    session.tell(subscription, replace(TASK, id="a", status="cancelled"))
+    ack, *news = hear(session)
+    assert ack["params"] == {"_meta": {PREFIX + "subscriptionId": "s"}, "notifications": {"taskIds": ["a"]}}
+    assert [each["method"] for each in news] == ["notifications/tasks"] * 2
+    assert [each["params"]["status"] for each in news] == ["working", "cancelled"]
+    assert news[0]["params"]["_meta"] == {PREFIX + "subscriptionId": "s"}
+    session.tell(subscription, TASK)
+    assert say(session, cancel("s")) == [CallCancelled(subscription, None)]
+    session.tell(subscription, TASK)
+    assert (hear(session), session.in_flight) == ([], 0)
+
+
+def test_a_subscription_to_tasks_that_ends_with_the_input_is_acknowledged_first() -> None:
+    session = with_tasks()
+    subscription = opened(session, watch("s", ["a"]))
+    session.close_subscriptions()
+    session.acknowledge(subscription, ["a"])  # too late
+    session.tell(subscription, TASK)
+    ack, end = hear(session)
+    assert (ack["params"]["notifications"], end["id"]) == ({}, "s")
+
+
+def test_news_that_was_read_is_not_remembered() -> None:
+    session = with_tasks()
+    subscription = opened(session, watch("s", ["a"]))
+    session.acknowledge(subscription, ["a"])
+    for _ in range(10):
+        session.tell(subscription, TASK)
+        hear(session)
+    assert (subscription.tickets, subscription.beside) == ([], set())
+
+
+@pytest.mark.parametrize("named", [5, "t", {}, [1], [None, "t"], [["t"]]])
+def test_ids_that_are_none_are_refused(named: object) -> None:
+    assert codes([one(with_tasks(), watch(1, named))]) == [(1, -32602)]
+    session = make()  # which does not know of tasks
+    assert one(session, watch(1, named))["method"] == "notifications/subscriptions/acknowledged"
+
+
+def test_a_subscription_watches_a_hundred_tasks_at_most_and_wants_the_extension_for_each() -> None:
+    session = with_tasks()
+    subscription = opened(session, watch(1, [str(number) for number in range(1000)]))
+    assert len(subscription.task_ids) == 100
+    params = {"notifications": {"taskIds": ["t"]}}
+    error = one(session, modern(2, "subscriptions/listen", params))["error"]
+    assert (error["code"], error["data"]) == (-32021, NEEDED)
+    assert (
+        one(session, modern(3, "subscriptions/listen", {"notifications": {"taskIds": []}}))["params"]["notifications"]
+        == {}
+    )

@@ -7,10 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.protocol.exchange import Call, CallCancelled, CallStarted, Event
+from responses_mcp.protocol.exchange import (
+    Call,
+    CallCancelled,
+    CallStarted,
+    Event,
+    ListedFeature,
+    Subscription,
+)
 from responses_mcp.protocol.framing import encode_frame, encode_line
 from responses_mcp.protocol.jsonrpc import RpcError, request_key
-from responses_mcp.protocol.revisions import PREFIX, Crash, Outcome, ToolFailure, ToolSuccess
+from responses_mcp.protocol.revisions import PREFIX, TASKS, Crash, Outcome, Task, ToolFailure, ToolSuccess
 from responses_mcp.protocol.session import Session
 from tests.hostile.corpus import CASES, FAILED, IN_FLIGHT, OK, Case
 from tests.protocol import Listed
@@ -363,7 +370,7 @@ def test_refusals_that_were_read_are_not_remembered() -> None:
     for _ in range(10):
         say(session, call(1), {"jsonrpc": "1.0", "id": 1})
         assert len(hear(session)) == 2
-    assert call_.refusals == set()
+    assert call_.beside == set()
 
 
 def test_requests_in_flight_hold_bounded_memory_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -503,10 +510,23 @@ def test_the_end_of_input_completes_a_last_line() -> None:
 # Arbitrary scripts
 
 IDS = st.sampled_from([0, 1, 2, "1", "", True, None, 1.0])
+TAKES_TASKS = {
+    PREFIX + "protocolVersion": "2026-07-28",
+    PREFIX + "clientCapabilities": {"extensions": {TASKS: {}}},
+}
+OF_TASKS = ("tasks/get", "tasks/cancel", "tasks/update")
+TASK = Task(id="t", status="working", message="", created="", updated="", ttl_ms=1, poll_ms=1)
+MODERN = st.builds(
+    lambda id_, method, more: request(id_, method, {"name": "answer", "taskId": "t", **more, "_meta": TAKES_TASKS}),
+    IDS,
+    st.sampled_from(["tools/call", "subscriptions/listen", *OF_TASKS]),
+    st.sampled_from([{}, {"taskId": 5}, {"notifications": {}}, {"notifications": {"taskIds": ["t", "u"]}}]),
+)
 LEGAL = st.one_of(
     st.builds(call, IDS),
     st.builds(cancel, IDS),
-    st.builds(request, IDS, st.sampled_from(["ping", "tools/list", "initialize", "nope"])),
+    st.builds(request, IDS, st.sampled_from(["ping", "tools/list", "initialize", "nope", *OF_TASKS])),
+    MODERN,
 )
 ODD = st.one_of(
     st.binary(max_size=12),
@@ -518,7 +538,8 @@ STEP = st.one_of(LEGAL, ODD, st.tuples(st.just("finish"), st.integers(0, 5)), st
 @pytest.mark.rule("P2")
 @given(st.lists(STEP, max_size=40))
 def test_any_script_gets_at_most_one_answer_a_request_and_none_after_a_cancel(steps: list) -> None:
-    session = make()
+    feature = ListedFeature(capability=TASKS, methods=OF_TASKS, legacy=False, extension=True)
+    session = make(features=[feature])
     running: list[Call] = []
     asked: dict[object, int] = {}
     answered: dict[object, int] = {}
@@ -528,7 +549,7 @@ def test_any_script_gets_at_most_one_answer_a_request_and_none_after_a_cancel(st
 
     def note_output() -> None:
         for message in hear(session):
-            if message["id"] is not None and ("result" in message or message["error"]["code"] != -32600):
+            if message.get("id") is not None and ("result" in message or message["error"]["code"] != -32600):
                 key = request_key(message["id"])
                 answered[key] = answered.get(key, 0) + 1
 
@@ -537,8 +558,12 @@ def test_any_script_gets_at_most_one_answer_a_request_and_none_after_a_cancel(st
             note_output()
         elif isinstance(step, tuple):
             if step[1] < len(running) and (call_ := running[step[1]]) not in finished:
+                if isinstance(call_, Subscription):
+                    session.acknowledge(call_, ["t"])
+                    session.tell(call_, TASK)
+                    continue
                 finished.add(call_)
-                session.finish(call_, ToolSuccess("x"))
+                session.finish(call_, TASK if call_.takes_tasks else ToolSuccess("x"))
         else:
             if isinstance(step, dict) and request_key(step.get("id")):
                 asked[request_key(step["id"])] = asked.get(request_key(step["id"]), 0) + 1

@@ -61,6 +61,7 @@ def test_effective_values_are_those_of_the_settings(tmp_path: Path) -> None:
     assert effective["request"] == {
         "timeout_ms": 300000,
         "handoff_ms": 0,
+        "task_after_ms": 10000,
         "max_retries": 0,
         "max_connections": 256,
         "max_reply_bytes": 8388608,

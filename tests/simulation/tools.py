@@ -11,10 +11,10 @@ import trio
 
 from responses_mcp.protocol.revisions import ToolSuccess
 from responses_mcp.toolsets.answer import AnswerToolset
-from responses_mcp.toolsets.base import CallContext, Tool
+from responses_mcp.toolsets.base import CallContext, Task, Tool
 from tests.simulation.transcript import Kind, Transcript
 
-Handler = Callable[[CallContext, Mapping[str, Any]], Awaitable[ToolSuccess]]
+Handler = Callable[[CallContext, Mapping[str, Any]], Awaitable[ToolSuccess | Task]]
 
 
 class WatchedTools:
@@ -39,7 +39,7 @@ class WatchedTools:
         await self._answers.aclose()
 
     def _watched(self, handler: Handler) -> Handler:
-        async def watched(context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
+        async def watched(context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess | Task:
             marker = arguments["query"]
             self._transcript.phase(marker, "started")
             try:

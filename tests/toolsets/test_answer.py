@@ -34,7 +34,9 @@ class Harness:
         self.tools: dict[str, Tool] = {tool.name: tool for tool in self.toolset.tools}
 
     async def call(self, arguments: dict[str, Any], tool: str = "answer") -> ToolSuccess:
-        return await self.tools[tool].handler(CallContext(1), arguments)
+        found = await self.tools[tool].handler(CallContext(1), arguments)
+        assert isinstance(found, ToolSuccess)
+        return found
 
     async def fail(self, arguments: dict[str, Any] | None = None, tool: str = "answer") -> dict[str, Any]:
         """Return the `data` of the error, after a look at what is the same in all of them."""

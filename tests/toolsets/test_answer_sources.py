@@ -10,7 +10,7 @@ from responses_mcp.asking import Asker
 from responses_mcp.settings.model import PolicySettings, Settings
 from responses_mcp.testing import bodies, items, stream_events
 from responses_mcp.toolsets.answer import AnswerToolset
-from responses_mcp.toolsets.base import CallContext
+from responses_mcp.toolsets.base import CallContext, ToolSuccess
 from tests.responses_api.stub import Reply, ok, stub_api
 
 TODAY = "2026-11-22"
@@ -24,6 +24,7 @@ async def called(reply: Reply, most_characters: int = 60_000) -> dict[str, Any]:
     answers = Asker(Settings(policy=PolicySettings(max_citations=10)), api=api, today=lambda: TODAY)
     [tool, *_] = AnswerToolset(lambda: answers, most_characters=most_characters).tools
     found = await tool.handler(CallContext(1), {"query": "q"})
+    assert isinstance(found, ToolSuccess)
     assert found.structured == json.loads(found.text)
     return json.loads(found.text)
 

@@ -24,7 +24,7 @@ from responses_mcp.settings.model import (
 )
 from responses_mcp.testing import Error, FakeApi, Json, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
-from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure
+from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
 from responses_mcp.toolsets.search import SearchToolset
 from tests.debug_lines import configured
 from tests.responses_api.response.search_bodies import NEWS, PEP, found
@@ -143,6 +143,7 @@ def test_the_list_of_all_toolsets_together_is_under_13_kilobytes() -> None:
 async def test_the_result_is_the_same_object_as_text_and_as_structure_and_fits_its_schema() -> None:
     harness = Harness()
     success = await harness.tool.handler(CallContext(1), {"query": "q"})
+    assert isinstance(success, ToolSuccess)
     assert success.structured == json.loads(success.text) == RESULT
     assert "日本語" in success.text
     Draft202012Validator(harness.tool.definition["outputSchema"]).validate(success.structured)

@@ -42,7 +42,7 @@ class Answer:
     """An answer as the output contract has it (3.2): its `body` and, when a search was used, its `Sources:` block.
 
     `usage` is what it took; None where nobody counted. `masked` counts the secrets, by kind, that were masked in the
-    question before it was sent.
+    question before it was sent. `run_id` is the run that goes on in place of an answer that takes long.
     """
 
     body: str
@@ -52,6 +52,7 @@ class Answer:
     sources: str = ""
     usage: Usage | None = field(default=None, compare=False)
     masked: Mapping[str, int] = field(default_factory=dict[str, int], compare=False)
+    run_id: str | None = field(default=None, compare=False)
 
     @property
     def text(self) -> str:

@@ -1,0 +1,232 @@
+"""Runs of research as tasks of the protocol, for servers with the tools of research and for those without.
+
+A task is a run: its id, its phase, its end. So a call of `research`, or one of an answer tool whose profile works in
+the background, can be answered before it has an end, and every server on the folder of runs tells how far it is.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Final, cast
+
+from responses_mcp.errors import BadArgument, ConnectionFailed, ResponsesMcpError, UpstreamError
+from responses_mcp.json_types import JsonObject
+from responses_mcp.protocol.revisions import Task
+from responses_mcp.settings.model import ResearchSettings
+from responses_mcp.toolsets.answer import answer_failure
+from responses_mcp.toolsets.base import Tool, ToolError, ToolFailure, ToolSuccess
+from responses_mcp.toolsets.calls import USUAL_CHARACTERS, Done, outcome_of
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    import trio
+
+    from responses_mcp.asking import Answer, Asked
+    from responses_mcp.research.service import Research, RunView
+    from responses_mcp.responses_api.watcher import Watcher
+
+log = logging.getLogger(__name__)
+
+_POLLS: Final = (1_000, 5_000)  # milliseconds between two looks of a client, at first and at last
+_POLL_SHARE: Final = 50  # milliseconds of them for each second that a run has been going on
+_LONGEST_MESSAGE: Final = 200
+_AT_ONCE: Final = 0.3  # seconds within which a cancel is answered, whatever it takes to find out of the run
+_LAST_WORDS: Final = 1.0  # seconds at the end of the server in which the API may still be told of a cancel
+_DAY: Final = 86_400_000  # milliseconds
+
+
+class RunsToolset:
+    """One `Research`, which `open_research` opens for the first call, for the server's life; its runs are tasks.
+
+    Results have `most_characters` at most; runs are kept for `keep_days`; `debug` is as for `AnswerToolset`.
+    """
+
+    def __init__(
+        self,
+        open_research: Callable[[], AbstractAsyncContextManager[Research]],
+        *,
+        most_characters: int = USUAL_CHARACTERS,
+        keep_days: int = ResearchSettings().keep_days,
+        debug: bool = False,
+    ) -> None:
+        self._open_research = open_research
+        self._most = most_characters
+        self._keep_days = keep_days
+        self._answer_failed = partial(answer_failure, debug=debug)
+        self._nursery: trio.Nursery | None = None
+        self._opening: trio.Lock | None = None
+        self._research: Research | None = None
+        self._cancels: trio.Nursery | None = None
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """Return no tools."""
+        return ()
+
+    @property
+    def tasks(self) -> RunsToolset:
+        """Return what knows the tasks."""
+        return self
+
+    def live_in(self, nursery: trio.Nursery) -> None:
+        """Take the nursery of the server, in which runs go on when their calls have ended."""
+        self._nursery = nursery
+
+    async def aclose(self) -> None:
+        """Do nothing: all that was opened is closed by the end of the server's nursery."""
+
+    async def answer(
+        self, asked: Asked, watcher: Watcher, *, seconds: float = 0.0, task_seconds: float = 0.0
+    ) -> Answer | None:
+        """Have a question of an answer tool asked by a run; after some seconds the answer says which run goes on.
+
+        Those are `task_seconds` for a client that takes tasks and a profile that works in the background, else
+        `seconds`, where 0 means never. None where no run can be begun. Raises `UpstreamError` for a run that failed.
+        """
+        from responses_mcp.research.service import answer_by_run  # noqa: PLC0415  # most calls need none
+
+        is_task = watcher.takes_tasks and asked.profile.background
+        if self._nursery is None or not (is_task or seconds):
+            return None
+        seconds = task_seconds if is_task else seconds
+        return await answer_by_run(await self._opened(), *asked, seconds=seconds, on_phase=watcher.on_phase)
+
+    async def answer_of(self, run_id: str) -> Task | ToolSuccess:
+        """Return what a call is answered that has begun a run: the task, or the result if there is one by now."""
+        task = await self.look(run_id)
+        if task is None or isinstance(task.outcome, ToolFailure) or task.status == "cancelled":
+            raise ToolError(task.outcome if task and isinstance(task.outcome, ToolFailure) else "The run is over.")
+        return task.outcome if isinstance(task.outcome, ToolSuccess) else task
+
+    async def look(self, task_id: str) -> Task | None:
+        """Return how far a run is; None for an id that is not known. Raises `ToolError`."""
+        research = await self._opened()
+        try:
+            view = await research.result(task_id)
+        except BadArgument:
+            return None
+        except UpstreamError as error:  # it has ended, and what it has come to cannot be had
+            passes = error.retryable or isinstance(error, ConnectionFailed)
+            text = research.redact(str(error))
+            task = self._task(task_id, time.time(), 0.0, text)
+            return task if passes else replace(task, status="completed", outcome=ToolFailure(text))
+        except ResponsesMcpError as error:
+            raise ToolError(research.redact(str(error))) from error
+        task = self._task(task_id, view.created, view.seconds, view.phase)
+        if view.running:
+            return replace(task, ends_with_call=view.tool != "research")
+        if view.status == "cancelled":
+            return replace(task, status="cancelled")
+        return replace(task, status="completed", outcome=await self._outcome(view, research))
+
+    def _task(self, run_id: str, created: float, seconds: float, message: str) -> Task:
+        from responses_mcp.sanitization import sanitized  # noqa: PLC0415  # a start should not wait for it
+
+        least, most = _POLLS
+        return Task(
+            id=run_id,
+            status="working",
+            message=" ".join(sanitized(message[: 4 * _LONGEST_MESSAGE]).split())[:_LONGEST_MESSAGE],
+            created=_moment(created),
+            updated=_moment(created + seconds),
+            ttl_ms=self._keep_days * _DAY,
+            poll_ms=round(min(max(least, _POLL_SHARE * seconds), most)),
+        )
+
+    async def _outcome(self, view: RunView, research: Research) -> ToolSuccess | ToolFailure:
+        """Return what the call would be answered that the run was begun for, if it had waited."""
+        from responses_mcp.research.service import answer_in  # noqa: PLC0415
+
+        async def done() -> Done:  # noqa: ASYNC124  # as the work of a call is
+            if view.tool == "research":
+                return run_done(view, self._most)
+            answer = answer_in(view)
+            return Done(answer.as_json(self._most), view.usage, answer.masked)
+
+        try:
+            return cast("ToolSuccess", await outcome_of(done(), self._answer_failed, research.redact, None))
+        except ToolError as error:
+            return error.failure
+
+    async def cancel(self, task_id: str) -> bool:
+        """Have a run cancelled, which goes on behind the answer; tell whether it is known. Raises `ToolError`."""
+        import trio  # noqa: PLC0415  # the list of tools is answered before Trio is there
+
+        research = await self._opened()
+        with trio.move_on_after(_AT_ONCE):
+            try:
+                await research.result(task_id)
+            except BadArgument:
+                return False
+            except UpstreamError:
+                pass
+            except ResponsesMcpError as error:
+                raise ToolError(research.redact(str(error))) from error
+        cast("trio.Nursery", self._cancels).start_soon(_cancel, research, task_id)
+        return True
+
+    def _redact(self, text: str) -> str:
+        return text if self._research is None else self._research.redact(text)
+
+    async def _opened(self) -> Research:
+        import trio  # noqa: PLC0415
+
+        if self._nursery is None:
+            raise ToolError("The research tools work within a server; in a program of your own, use open_research.")
+        self._opening = self._opening or trio.Lock()
+        async with self._opening:
+            if self._research is None:
+                self._research = cast("Research", await self._nursery.start(self._hold))
+        return self._research
+
+    async def _hold(self, *, task_status: trio.TaskStatus[Research]) -> None:
+        import trio  # noqa: PLC0415
+
+        async with self._open_research() as research, trio.open_nursery() as self._cancels:
+            task_status.started(research)
+            await trio.sleep_forever()
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+async def _cancel(research: Research, run_id: str) -> None:
+    import trio  # noqa: PLC0415
+
+    try:
+        await research.cancel(run_id)
+    except trio.Cancelled:  # the server ends, and the API is perhaps still to be told
+        with trio.move_on_after(_LAST_WORDS, shield=True), suppress(ResponsesMcpError):
+            await research.cancel(run_id)
+        raise
+    except ResponsesMcpError as error:
+        log.warning("tasks: a run could not be cancelled: %s", research.redact(str(error)))
+
+
+def run_done(view: RunView, most: int) -> Done:
+    """Return how far a run is as the tools of research tell it, answer and data of `most` characters at most."""
+    from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415  # a start should not wait for it
+
+    masked = None if view.answer is None else view.answer.masked
+    return Done(_within(sanitized_json(view.as_json(most)), most), view.usage, masked)
+
+
+def _within(result: JsonObject, most: int) -> JsonObject:
+    """Return a result whose `data` has `most` characters at most, or is left out."""
+    size = len(json.dumps(result["data"], ensure_ascii=False)) if "data" in result else 0
+    if size <= most:
+        return result
+    error = (
+        f"The data has {size} characters, more than the {most} of server.max_result_chars; raise that "
+        "(MCP_MAX_RESULT_CHARS), or ask for less."
+    )
+    return {name: value for name, value in result.items() if name != "data"} | {"error": error}
