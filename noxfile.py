@@ -260,7 +260,7 @@ def bundle(session: nox.Session) -> None:
 # these releases; a newer one is a finding of its own.
 # Those that run on Node stand in tests/lab/interop/js/package.json.
 CLIENTS = {"mcp-1": ["mcp==1.30.*"], "mcp-2": ["mcp==2.3.*"], "fastmcp": ["fastmcp==4.1.*"], "node": [], "servers": []}
-ON_NODE = {"node": ["test_clients.py", "test_inspector.py"], "servers": ["test_servers.py"]}
+ON_NODE = {"node": ["test_clients.py", "test_inspector.py", "test_claude_code.py"], "servers": ["test_servers.py"]}
 
 
 @nox.session(default=False)

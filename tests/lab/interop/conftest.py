@@ -25,15 +25,15 @@ def fake() -> Iterator[Fake]:
 
 
 @pytest.fixture(scope="session")
-def make_server(fake: Fake, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Server]:
-    """Return what makes servers with folders of their own."""
+def make_server(fake: Fake, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Server]:
+    """Return what makes servers with folders of their own, over the fake, or another that it is given."""
     if not hasattr(select, "poll"):
         pytest.skip("the tap between clients and server needs poll(), which Windows does not have")
 
-    def make() -> Server:
+    def make(api: Fake = fake) -> Server:
         folder = tmp_path_factory.mktemp("server")
         # What a client must hand to the server: the SDKs pass on next to nothing of their own environment.
-        env = environment(folder, fake.url, NO_PROXY="127.0.0.1", PYTHONPATH="")  # the package that is installed
+        env = environment(folder, api.url, NO_PROXY="127.0.0.1", PYTHONPATH="")  # the package that is installed
         tap = str(Path(__file__).parent / "tap.py")
         return Server(sys.executable, [tap, str(folder), sys.executable, "-m", "responses_mcp", "--stdio"], env, folder)
 

@@ -44,6 +44,15 @@ class Fake:
         """Return once the peer that asked `query` has hung up without its answer."""
         trio.from_thread.run(self._find_hung_up, query, trio_token=self._token)
 
+    def wait_cancel(self) -> None:
+        """Return once a response has been cancelled."""
+        trio.from_thread.run(self._find_cancel, trio_token=self._token)
+
+    async def _find_cancel(self) -> None:
+        with trio.fail_after(WAIT):
+            while not any(request.target.endswith("/cancel") for request in self._api.requests):
+                await self._api.wait_requests(len(self._api.requests) + 1)
+
     async def _find(self, query: str) -> RecordedRequest:
         with trio.fail_after(WAIT):
             while True:
@@ -59,14 +68,18 @@ class Fake:
 
 
 @contextmanager
-def running_fake() -> Iterator[Fake]:
-    """Serve a fake for as long as the block runs."""
+def running_fake(*, interval: float | None = None) -> Iterator[Fake]:
+    """Serve a fake for as long as the block runs.
+
+    With an `interval`, in seconds between two events, it keeps responses and knows background mode.
+    """
     ready = threading.Event()
     made: list[Fake] = []
     leave = trio.Event()
 
     async def serve() -> None:
-        async with testing.open_fake_api(reply) as api:
+        async with testing.open_fake_api(*([reply] if interval is None else [])) as api:
+            api.stored.interval = interval or 0.0
             made.append(Fake(api, trio.lowlevel.current_trio_token()))
             ready.set()
             await leave.wait()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-CHECKS = ["connect", "list", "call", "progress", "cancel", "time limit", "tool error", "five at once", "schema"]
+CHECKS = ["connect", "list", "call", "progress", "cancel", "time limit", "tool error", "five at once", "task", "schema"]
 
 Row = dict[str, Any]
 
