@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any, TypeAlias, cast
 
@@ -35,3 +36,11 @@ def text_at(mapping: JsonObject, key: str) -> str:
     """Return the text at a key, as it is; what is to be shown is read with `joined_text` and `line_at`."""
     value = mapping.get(key)
     return value if isinstance(value, str) else ""
+
+
+def unquoted(value: object) -> object:
+    """Return what a JSON text says, as clients send objects and lists; text that is no JSON, and all else, as it is."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return value

@@ -1,7 +1,4 @@
-"""The seven manual tools as `tools/list` shows them (M2 to M7), and the template of resources.
-
-A cursor has no type, because it may be several things (M3.8).
-"""
+"""The seven manual tools as `tools/list` shows them (M2 to M7), and the template of resources."""
 
 from __future__ import annotations
 
@@ -14,15 +11,18 @@ from responses_mcp.toolsets.schema import (
     BOOLEAN,
     INTEGER,
     NUMBER,
-    OBJECT,
+    OPEN,
     STRING,
     STRINGS,
     Definition,
+    any_of,
+    arguments_of,
     described,
     list_of,
     members,
     object_of,
     one_of,
+    or_null,
 )
 
 INSTRUCTIONS: Final = (
@@ -39,17 +39,17 @@ def _text(description: str) -> JsonObject:
     return described(STRING, description)
 
 
-def _number(description: str, minimum: int = 1, **bounds: int) -> JsonObject:
-    return described({**INTEGER, "minimum": minimum, **bounds}, description)
+def _number(description: str) -> JsonObject:
+    return described(INTEGER, description)
 
 
-def _cursor(also: str) -> JsonObject:
-    return {"description": f"next_cursor of the page before, or its {also}"}
+def _cursor(also: str, page: JsonObject) -> JsonObject:
+    """Return the schema of a cursor: `page`, an object, or the number `also` in it, which may be a text (M3.8)."""
+    return any_of(described(page, f"next_cursor of the page before, or its {also}"), INTEGER, STRING)
 
 
-_CHARS: Final = _number("default 12000", 256, maximum=50_000)
-_MANUAL: Final = _text("a manual's id, from manual_ls")
-_HEADING: Final = object_of("title line_start", title=STRING, line_start=INTEGER)
+_CHARS: Final = _number("default 12000")
+_HEADING: Final = object_of(title=STRING, line_start=INTEGER)
 
 DEFINITIONS: Final = (
     _definition(
@@ -57,13 +57,12 @@ DEFINITIONS: Final = (
         "List manuals",
         "List the local manuals. manual_toc, manual_find, manual_read and manual_scan take an id from it. With an id "
         "from an earlier listing, list the folders and files directly inside.",
-        object_of(id=_text("manual or folder; default: the list of manuals")),
+        arguments_of(id=_text("manual or folder; default: the list of manuals")),
         object_of(
             "id items",
             id=STRING,
             items=list_of(
                 object_of(
-                    "id name kind",
                     **members(STRING, "id name"),
                     kind=one_of("dir file"),
                     path=STRING,
@@ -78,21 +77,21 @@ DEFINITIONS: Final = (
         "Contents of a manual",
         "List a manual's files, with depth deep also their headings. For an overview or a file known by name; to look "
         "for content use manual_find. Over 200 files in scope is an error: narrow it with path_prefix.",
-        object_of(
+        arguments_of(
             "manual_id",
-            manual_id=_MANUAL,
+            manual_id=STRING,
             path_prefix=_text("a folder or file in the manual; needed with depth deep"),
             depth=one_of("shallow deep"),
-            max_files=_number("default 20; at most 50 with depth deep or without path_prefix", maximum=200),
-            max_headings_per_file=_number("default 20", maximum=200),
-            cursor=_cursor("offset"),
+            max_files=_number("default 20; at most 50 with depth deep or without path_prefix"),
+            max_headings_per_file=_number("default 20"),
+            cursor=_cursor("offset", object_of(offset=INTEGER)),
         ),
         object_of(
             "applied total_files next_cursor items",
-            applied=OBJECT,
+            applied=OPEN,
             total_files=INTEGER,
-            next_cursor={"type": ["object", "null"], "properties": {"offset": INTEGER}},
-            items=list_of(object_of("path headings", path=STRING, headings=list_of(_HEADING))),
+            next_cursor=or_null(object_of(offset=INTEGER)),
+            items=list_of(object_of(path=STRING, headings=list_of(_HEADING))),
         ),
     ),
     _definition(
@@ -101,13 +100,13 @@ DEFINITIONS: Final = (
         "Search one manual for the sections that answer a question. Next read the best with manual_read. inline_hits "
         "returns the top hits at once; manual_hits pages through all. status says whether required_terms were found: "
         "if not, try other words.",
-        object_of(
+        arguments_of(
             "query manual_id required_terms",
             query=_text("the question, in the manual's language"),
-            manual_id=_MANUAL,
+            manual_id=STRING,
             required_terms=described({**STRINGS, "minItems": 1}, "1 or 2 words that the answer should contain"),
-            inline_hits=object_of(limit=_number("default and most: 5")),
-            budget=object_of(time_ms=_number("default 60000"), max_candidates=_number("default 200")),
+            inline_hits=arguments_of(limit=_number("default and most: 5")),
+            budget=arguments_of(time_ms=_number("default 60000"), max_candidates=_number("default 200")),
             only_unscanned_from_trace_id=_text("trace_id of a find that ran out of time: begin with what it left out"),
             use_cache=BOOLEAN,
             expand_scope=described(BOOLEAN, "no effect"),
@@ -118,10 +117,10 @@ DEFINITIONS: Final = (
             trace_id=STRING,
             candidates=INTEGER,
             status=STRING,
-            failure_reason={"type": ["string", "null"]},
+            failure_reason=or_null(STRING),
             note=STRING,
-            inline_hits=OBJECT,
-            next_actions=list_of(OBJECT),
+            inline_hits=OPEN,
+            next_actions=list_of(OPEN),
         ),
     ),
     _definition(
@@ -129,18 +128,18 @@ DEFINITIONS: Final = (
         "Hits of a search",
         "Page through what a manual_find found, by its trace_id. Pass a hit's ref to manual_read, with manual_id. "
         "integrated_top adds titles; unscanned lists files that the search did not reach.",
-        object_of(
+        arguments_of(
             "trace_id",
             trace_id=STRING,
             kind=described(one_of(" ".join(KINDS)), "default candidates"),
-            offset=_number("default 0", 0),
+            offset=_number("default 0"),
             limit=_number("default 50"),
         ),
         object_of(
             "trace_id kind offset limit total items",
             **members(STRING, "trace_id kind manual_id"),
             **members(INTEGER, "offset limit total"),
-            items=list_of(OBJECT),
+            items=list_of(OPEN),
             note=STRING,
         ),
     ),
@@ -149,38 +148,38 @@ DEFINITIONS: Final = (
         "Read a section",
         "Read one section of a Markdown file, by a hit's ref. The same section asked for again goes on after it. "
         "For JSON files and free reading use manual_scan.",
-        object_of(
+        arguments_of(
             "ref",
-            ref=object_of(
+            ref=arguments_of(
                 "manual_id path",
                 **members(STRING, "manual_id path"),
                 start_line=_number("line of a heading; default: the first"),
             ),
             max_chars=_CHARS,
         ),
-        object_of("text truncated applied", text=STRING, truncated=BOOLEAN, applied=OBJECT, note=STRING),
+        object_of("text truncated applied", text=STRING, truncated=BOOLEAN, applied=OPEN, note=STRING),
     ),
     _definition(
         "manual_scan",
         "Read a file",
         "Read a Markdown or JSON file page by page, from any line: around a hit, or whole. Pass next_cursor back "
         "until eof is true.",
-        object_of(
+        arguments_of(
             "manual_id path",
-            manual_id=_MANUAL,
+            manual_id=STRING,
             path=STRING,
             start_line=_number("goes before cursor; default 1"),
-            cursor=_cursor("char_offset"),
+            cursor=_cursor("char_offset", arguments_of(**members(INTEGER, "char_offset start_line"))),
             max_chars=_CHARS,
         ),
         object_of(
             "manual_id path text applied_range next_cursor eof truncated truncated_reason applied",
             **members(STRING, "manual_id path text"),
-            applied_range=object_of("start_line end_line", **members(INTEGER, "start_line end_line")),
-            next_cursor=object_of("char_offset", char_offset={"type": ["integer", "null"]}),
+            applied_range=object_of(**members(INTEGER, "start_line end_line")),
+            next_cursor=object_of(char_offset=or_null(INTEGER)),
             **members(BOOLEAN, "eof truncated"),
             truncated_reason=STRING,
-            applied=OBJECT,
+            applied=OPEN,
         ),
     ),
     _definition(
@@ -207,7 +206,7 @@ DEFINITIONS: Final = (
                     **members(INTEGER, "line match_line char_offset"),
                     snippet=STRING,
                     score=NUMBER,
-                    ref=OBJECT,
+                    ref=OPEN,
                 )
             ),
             complete=BOOLEAN,

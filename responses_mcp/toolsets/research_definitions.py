@@ -8,7 +8,7 @@ from responses_mcp.toolsets.schema import (
     BOOLEAN,
     CITATIONS,
     NUMBER,
-    OBJECT,
+    OPEN,
     READS,
     STRING,
     STRINGS,
@@ -29,7 +29,7 @@ _RUN_ID: Final = described(STRING, "as research gave it")
 _WAIT: Final = described(
     {**NUMBER, "minimum": 0, "maximum": LONGEST_WAIT}, f"seconds to wait for the end; default {USUAL_WAIT}"
 )
-_BILL: Final = {"usage": OBJECT, "cost": object_of(usd=NUMBER, prices_as_of=STRING)}
+_BILL: Final = {"usage": OPEN, "cost": object_of(usd=NUMBER, prices_as_of=STRING)}
 _STATUS: Final = one_of("running completed incomplete failed cancelled")
 _RUN: Final = object_of(
     "status run_id",
@@ -40,7 +40,7 @@ _RUN: Final = object_of(
     used_search=BOOLEAN,
     citations=CITATIONS,
     model=STRING,
-    data=OBJECT,
+    data=OPEN,
     error=STRING,
     **members(BOOLEAN, "maybe_paid confirmed durable"),
     **_BILL,
@@ -73,7 +73,10 @@ DEFINITIONS: Final = (
                 "where to search from",
             ),
             continue_from=described(STRING, "run_id of an answered run that this follows up"),
-            output_schema=described(OBJECT, "JSON Schema of an object, which data then is"),
+            output_schema=described(
+                object_of(type=one_of("object"), required=STRINGS),  # its own properties may have any names
+                "JSON Schema of an object, with its properties; data is such an object then",
+            ),
             stores=described(STRINGS, "also search these collections of files, by configured name"),
             wait_seconds=_WAIT,
             fresh=described(BOOLEAN, "start a new run even while one for the same question is running"),

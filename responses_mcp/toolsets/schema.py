@@ -1,7 +1,6 @@
-"""What definitions of tools are made of: schemas, each with one plain type.
+"""What definitions of tools are made of: schemas in the one form that every client takes (docs/tools.md).
 
-Clients and models' APIs refuse lists of types, and combinators at the root. So an argument is optional by being left
-out, though null is taken too.
+Each has one plain type, or is an `anyOf` of such schemas and nothing else; an `anyOf` never stands at the root.
 """
 
 from __future__ import annotations
@@ -15,7 +14,9 @@ STRINGS: Final[JsonObject] = {"type": "array", "items": STRING}
 NUMBER: Final[JsonObject] = {"type": "number"}
 INTEGER: Final[JsonObject] = {"type": "integer"}
 BOOLEAN: Final[JsonObject] = {"type": "boolean"}
-OBJECT: Final[JsonObject] = {"type": "object"}
+NULL: Final[JsonObject] = {"type": "null"}
+OPEN: Final[JsonObject] = {"type": "object"}
+"""An object of a result whose members depend on the call. No argument is one: Gemini refuses it."""
 READS: Final[JsonObject] = {"readOnlyHint": True, "openWorldHint": True}
 """Without `readOnlyHint` Codex refuses a call, and Claude Code runs calls one after the other."""
 
@@ -24,6 +25,22 @@ def object_of(required: str = "", /, **properties: JsonObject) -> JsonObject:
     """Return the schema of an object; `required` names members, separated by blanks."""
     schema: JsonObject = {"type": "object", "properties": properties}
     return {**schema, "required": required.split()} if required else schema
+
+
+def arguments_of(required: str = "", /, **properties: JsonObject) -> JsonObject:
+    """Return the schema of an object as `object_of` does, in which all that is not required may be null."""
+    must = required.split()
+    return object_of(required, **{name: each if name in must else or_null(each) for name, each in properties.items()})
+
+
+def any_of(*schemas: JsonObject) -> JsonObject:
+    """Return the schema of what fits one of `schemas`. Descriptions belong to these: Vertex AI wants nothing beside."""
+    return {"anyOf": [each for schema in schemas for each in schema.get("anyOf", [schema])]}
+
+
+def or_null(schema: JsonObject) -> JsonObject:
+    """Return the schema of what fits `schema`, or is null."""
+    return any_of(schema, NULL)
 
 
 def list_of(items: JsonObject) -> JsonObject:

@@ -1,7 +1,7 @@
 """Raw JSON arguments read one by one, with messages that name the field, what it is, and what it may be.
 
-Null stands for absent. An integer may come as a text of digits, or as a float without a fraction; a boolean is none,
-whatever Python thinks (M4.36, M5). Every method raises `ManualsError`.
+Null stands for absent. An object or a list may come as JSON text. An integer may come as a text of digits, or as a
+float without a fraction; a boolean is none, whatever Python thinks (M4.36, M5). Every method raises `ManualsError`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
+from responses_mcp.json_types import unquoted
 from responses_mcp.manuals.errors import ErrorCode, ManualsError
 
 GREATEST: Final = 2**53 - 1  # beyond it JSON numbers are not exact
@@ -61,7 +62,7 @@ class Arguments:
 
     def members(self, name: str, meaning: str) -> Arguments | None:
         """Return an object, None when it is absent."""
-        value = self.get(name)
+        value = unquoted(self.get(name))
         if value is None:
             return None
         if not isinstance(value, dict):
@@ -71,12 +72,13 @@ class Arguments:
     def cursor(self, first: str, *others: str) -> Arguments:
         """Return the cursor as an object with these members; an integer stands for the first of them."""
         value = self.get("cursor")
-        if not isinstance(value, dict):
+        members = unquoted(value)
+        if not isinstance(members, dict):
             if value is not None:
                 meaning = f"next_cursor of the page before, an object like {{{first}}}, or that integer of 0 or more"
                 self._whole("cursor", value, meaning, least=0)
-            value = {first: value}
-        members = cast(Mapping[str, Any], value)
+            members = {first: value}
+        members = cast(Mapping[str, Any], members)
         if members and members.keys().isdisjoint((first, *others)):  # to ignore it would silently start over
             meaning = f"an object with {' or '.join((first, *others))}"
             raise self.wrong("cursor", meaning, next(iter(members)), link="one with ")

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
+from responses_mcp.json_types import unquoted
 from responses_mcp.manuals import KINDS
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.requests import (
@@ -226,7 +227,7 @@ def _manual_id(given: Arguments, candidate_ids: Sequence[str]) -> str:
 
 
 def _required_terms(given: Arguments) -> tuple[str, ...]:
-    value = given.get("required_terms")
+    value = unquoted(given.get("required_terms"))
     if value is None:
         raise given.missing("required_terms", _TERMS)
     if not isinstance(value, list):

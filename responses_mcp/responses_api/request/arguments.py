@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Final, cast
 
 from responses_mcp.errors import BadArgument
-from responses_mcp.json_types import replace_lone_surrogates
+from responses_mcp.json_types import replace_lone_surrogates, unquoted
 from responses_mcp.settings.model import SearchDefaults
 
 MOST_DAYS: Final = 36_500
@@ -134,7 +134,7 @@ def read_object(name: str, value: object) -> Mapping[str, object] | None:
     """Return an object, also one that came as JSON text; None if it is absent."""
     if _is_absent(value):
         return None
-    found = _decoded(value) if isinstance(value, str) else value
+    found = unquoted(value)
     if found is None or isinstance(found, Mapping):
         return cast("Mapping[str, object] | None", found)
     raise _refused(name, value, "a JSON object")
@@ -148,7 +148,7 @@ def read_domains(
     A list without a name in it is empty. Where `only` these are allowed, None or a blank among them is refused: all
     would be allowed for want of one. JSON that is cut off is refused, too: no name begins like that.
     """
-    given = _decoded(value) if isinstance(value, str) else value
+    given = unquoted(value)
     if given is None or _is_absent(given):
         return None
     names: list[list[str]] = []
@@ -172,14 +172,6 @@ def _as_number(value: object) -> float:
         with suppress(ValueError, OverflowError):
             return float(value)
     return math.nan
-
-
-def _decoded(text: str) -> object:
-    """Return what a JSON text says, and any other text as it is."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _refused(name: str, value: object, allowed: str) -> BadArgument:

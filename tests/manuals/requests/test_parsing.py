@@ -425,7 +425,7 @@ def test_another_scope_is_refused(scope: Any) -> None:
 
 
 @pytest.mark.rule("M6.8")
-@pytest.mark.parametrize("ref", [5, True, "m/a.md", ["m", "a.md"], '{"manual_id": "m", "path": "a.md"}'])
+@pytest.mark.parametrize("ref", [5, True, "m/a.md", ["m", "a.md"], '["m", "a.md"]'])
 def test_a_ref_is_an_object(ref: Any) -> None:
     refusal("manual_read", "ref must be an object like {manual_id, path, start_line}", ref=ref)
 
