@@ -18,6 +18,7 @@ from responses_mcp.runtime.server import Server, release, serve_conversation
 from responses_mcp.runtime.stdio import receive_stream as reading_from
 from responses_mcp.runtime.stdio import send_stream as writing_to
 from responses_mcp.runtime.stdio import wait_reader_gone
+from responses_mcp.runtime.windows import wait_process_ended
 from responses_mcp.settings.model import ServerSettings, Settings
 from responses_mcp.toolsets.base import Toolset
 from responses_mcp.under_trio import require_trio
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 
 _ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
 _LOOK_AT_PARENT = 2.0  # seconds between two looks
+QUIET_SECONDS = 3.0  # without a message or an answer, after which a server without a parent has no client either
 _WANTED_BY_CALLS = "responses_mcp.asking"  # imported when serving begins, rather than when a call waits for it
 
 __all__ = ["configured_toolsets", "serve", "serve_descriptors"]
@@ -89,7 +91,8 @@ async def serve_descriptors(
       parent: What `os.getppid()` was when the process began.
 
     Returns:
-      As `serve` does, and at once after a signal, or when the process that started this one is gone.
+      As `serve` does, at once after a signal, and when the process that started this one is gone and neither a call is
+      in flight nor anything was heard for some seconds.
 
     Raises:
       OSError: The descriptors cannot be used.
@@ -99,7 +102,7 @@ async def serve_descriptors(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_end_when_nobody_reads, wire_out, nursery.cancel_scope)
         if settings.watch_parent:
-            nursery.start_soon(_end_when_parent_is_gone, parent, nursery.cancel_scope)
+            nursery.start_soon(_end_when_parent_is_gone, parent, conversation, nursery.cancel_scope)
         # First, since the streams make descriptors non-blocking that we share with the client.
         with _cancelled_by_signals(nursery.cancel_scope):
             await serve_conversation(reading_from(wire_in), writing_to(wire_out), conversation, settings=settings)
@@ -144,16 +147,30 @@ async def wait_parent_gone(parent: int, getppid: Callable[[], int] = os.getppid)
 
     A process whose parent ends gets another one, init or a subreaper. Windows leaves the old number in place.
     """
-    if os.name == "nt" or parent <= 1:  # an orphan, or the child of a container's first process
+    if parent <= 1:  # an orphan, or the child of a container's first process
         await trio.sleep_forever()
+    if os.name == "nt":
+        await wait_process_ended(parent)
+        return
     while getppid() == parent:  # noqa: ASYNC110  # no event tells of it on every system
         await trio.sleep(_LOOK_AT_PARENT)
 
 
-async def _end_when_parent_is_gone(parent: int, everything: trio.CancelScope) -> None:
-    """End although the pipes are open: another child of the client that is gone may hold their other ends."""
+async def _end_when_parent_is_gone(parent: int, conversation: Conversation, everything: trio.CancelScope) -> None:
+    """End although the pipes are open: another child of the client that is gone may hold their other ends.
+
+    A client that goes on without the launcher of its server is heard, or waits for an answer.
+    """
     await wait_parent_gone(parent)
-    log.info("the process that started this server is gone")
+    heard, session = -1, conversation.session
+    while heard != conversation.heard or session.unanswered() or session.unsent_bytes:
+        heard = conversation.heard
+        await trio.sleep(QUIET_SECONDS)
+    log.warning(
+        "the process that started this server is gone, and nothing was heard for %g s, so it ends; if a client still "
+        "uses it, set server.watch_parent (MCP_WATCH_PARENT) to false",
+        QUIET_SECONDS,
+    )
     everything.cancel(reason="the parent is gone")
 
 

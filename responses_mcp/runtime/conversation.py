@@ -27,6 +27,7 @@ class Conversation:
     events: list[Event] = field(default_factory=list[Event])  # what the session asked for last, to be carried out
     unwritten: bytes = b""  # the rest of what was taken from the session
     input_ended: bool = False
+    heard: int = 0  # bytes
 
     def does(self, call: Call) -> Tool | Method:
         """Return what a call is for."""
@@ -35,6 +36,7 @@ class Conversation:
     def receive(self, data: bytes) -> None:
         """Give the session the next bytes, or with b"" the end of the input; what it asks for is put into `events`."""
         log.debug("stdin chunk=%d", len(data))
+        self.heard += len(data)
         self.input_ended = not data
         self.events = self.session.receive_data(data) if data else self.session.receive_eof()
 

@@ -16,6 +16,7 @@ that reading itself gives.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
@@ -88,7 +89,7 @@ async def serve_conversation(  # started() is called by the shell
 ) -> None:
     """Serve the one peer behind the two streams, until it goes away; a prologue may have begun the conversation.
 
-    Returns when the input has ended and the calls then in flight have been answered, after at most
+    Returns when the input has ended and the calls then in flight have been answered, or cancelled after
     `drain_timeout_ms` of `settings`; at once when the peer no longer reads. Raises nothing for what a peer does.
     Closes the toolsets and both streams. Cancelling it from outside ends everything at once.
     """
@@ -154,7 +155,8 @@ class _Shell:
         self._wake, self._woken = trio.open_memory_channel[None](1)
 
     async def run(self, task_status: trio.TaskStatus[Server]) -> None:
-        server = Server(self._session, grace=self._settings.drain_timeout_ms / 1000)
+        drain_ms = self._settings.drain_timeout_ms
+        server = Server(self._session, grace=math.inf if drain_ms is None else drain_ms / 1000)
         async with trio.open_nursery() as everything:
             everything.start_soon(self._write, everything.cancel_scope)
             with self._wake:

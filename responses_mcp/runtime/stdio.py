@@ -15,6 +15,7 @@ import sys
 import trio
 
 from responses_mcp.runtime.descriptors import needs_threads
+from responses_mcp.runtime.windows import wait_pipe_closed
 
 CHUNK = 64 * 1024
 
@@ -93,7 +94,8 @@ async def wait_reader_gone(fd: int) -> None:
     A server with nothing to write would otherwise learn of it only at the next answer.
     """
     if sys.platform == "win32":
-        await trio.sleep_forever()
+        await wait_pipe_closed(fd)
+        return
     poll = select.poll()
     try:
         if needs_threads(fd):

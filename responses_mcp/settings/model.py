@@ -257,6 +257,7 @@ class ServerSettings:
     """The stdio server: debug output, limits in bytes and calls, and how tool failures reach clients.
 
     `debug` says whether there is a debug log; `debug_file` says which file gets it too and means nothing without it.
+    `drain_timeout_ms` None gives calls in flight at the end of input the time that they have anyway.
     `toolsets` None stands for the usual choice, `prompts` None for prompts in the newer revision of the protocol alone.
     """
 
@@ -273,7 +274,7 @@ class ServerSettings:
     max_unsent_bytes: int = 64 * 1024 * 1024
     max_in_flight: int = 4096
     max_result_chars: int = 60_000
-    drain_timeout_ms: int = 10_000
+    drain_timeout_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

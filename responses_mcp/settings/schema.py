@@ -378,8 +378,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ),
         switch(
             "watch_parent",
-            "End within 5 s when the process that started the server is gone, although another one holds the pipes "
-            "open (Linux, macOS). Switch it off for a launcher that ends while the client goes on.",
+            "End when the process that started the server is gone, no call is in flight and nothing is heard for some "
+            "seconds, although another process holds the pipes open. Switch it off for a launcher that ends while the "
+            "client goes on.",
         ),
         integer("max_message_bytes", 0, _LARGE, "Largest message that is read, in bytes; 0 means no limit.")._replace(
             least=4096  # below, hardly a call fits
@@ -399,7 +400,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             "sources; longer `data` of `research` is left out.",
         ),
         integer(
-            "drain_timeout_ms", 0, 3_600_000, "Milliseconds that running calls get to finish after the end of input."
+            "drain_timeout_ms",
+            0,
+            3_600_000,
+            "Milliseconds that running calls get to finish after the end of input. Not set, each has the time that it "
+            "has anyway, while somebody reads stdout.",
         ),
     ),
 )

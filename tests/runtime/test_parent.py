@@ -4,17 +4,18 @@ import os
 import select
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import trio
 
-from responses_mcp.serving import wait_parent_gone
-from tests.processes import COMMAND, MAIN, PING, PONG, WAIT, environment, python, run
+from responses_mcp.serving import QUIET_SECONDS, wait_parent_gone
+from responses_mcp.testing import Json, bodies, open_fake_api
+from tests.processes import COMMAND, MAIN, PING, PONG, WAIT, environment, posix, python, run, server_process
 
 pytestmark = pytest.mark.clock("virtual")
 
-posix_only = pytest.mark.skipif(os.name == "nt", reason="a process there keeps the number of its parent")
 LAUNCHER = f"import subprocess; subprocess.Popen({[*COMMAND, '--stdio']!r}).wait()"
 ALREADY_GONE = f"""
 from responses_mcp import serving
@@ -23,7 +24,7 @@ serving.wait_parent_gone = gone
 {MAIN}"""
 
 
-@posix_only
+@posix
 async def test_a_new_parent_is_noticed_within_five_seconds() -> None:
     gone = trio.current_time() + 60
     with trio.fail_after(65):
@@ -38,7 +39,7 @@ async def test_a_server_that_begins_as_an_orphan_or_in_a_container_is_left_alone
     assert day.cancelled_caught
 
 
-@posix_only
+@posix
 def test_a_server_whose_launcher_was_killed_ends_although_its_pipes_are_open(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", LAUNCHER],
@@ -56,7 +57,38 @@ def test_a_server_whose_launcher_was_killed_ends_although_its_pipes_are_open(tmp
         assert launcher.stdout.read() == b""
 
 
-@posix_only
+@posix
+@pytest.mark.clock("real")
+async def test_a_call_in_flight_is_answered_before_a_server_without_a_parent_ends(tmp_path: Path) -> None:
+    async with (
+        open_fake_api(Json(bodies.answer("Late."), latency=1.5 * QUIET_SECONDS)) as api,
+        server_process(environment(tmp_path, api.base_url), command=python(ALREADY_GONE)) as server,
+    ):
+        with trio.fail_after(WAIT):
+            answer = await server.client.call("answer", {"query": "x"})
+            assert "Late." in answer["result"]["content"][0]["text"]
+            assert await server.ended() == 0
+    assert b"the process that started this server is gone" in server.stderr
+    assert b"MCP_WATCH_PARENT" in server.stderr
+
+
+@posix
+def test_a_client_that_goes_on_without_the_launcher_keeps_its_server(tmp_path: Path) -> None:
+    """It is heard within the seconds in which a server without a parent would end."""
+    with subprocess.Popen(
+        [*python(ALREADY_GONE), "--stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(tmp_path)
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        began = time.monotonic()
+        while time.monotonic() < began + 1.5 * QUIET_SECONDS:
+            server.stdin.write(PING)
+            server.stdin.flush()
+            assert server.stdout.readline().decode() == PONG
+            time.sleep(QUIET_SECONDS / 4)
+
+
+@posix
 def test_the_watch_can_be_switched_off(tmp_path: Path) -> None:
     done = run(tmp_path, "--stdio", stdin=PING, command=python(ALREADY_GONE), MCP_WATCH_PARENT="0")
     assert (done.returncode, done.stdout) == (0, PONG)

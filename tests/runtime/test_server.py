@@ -252,6 +252,16 @@ async def test_a_call_may_finish_within_the_least_of_the_times_that_are_left_to_
         assert bench.closed == 1
 
 
+@pytest.mark.rule("P8", "spec 6.1")
+async def test_the_end_of_input_cuts_off_no_call_that_somebody_waits_for() -> None:
+    async with connected_client(options(), toolsets=[Bench()]) as client:
+        call = await client.start_call("work", {"sleep": 3_000})
+        await client.end_input()
+        assert said(await client.response(call)) == "done"
+        await client.wait_end()
+    assert 3_000 <= trio.current_time() < 3_001
+
+
 @pytest.mark.clock("real")
 @pytest.mark.parametrize("grace", [float("nan"), -5, "5", None])
 async def test_a_grace_that_is_no_time_is_refused_and_stops_nothing(grace: Any) -> None:
