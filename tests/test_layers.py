@@ -34,7 +34,6 @@ from tests.house import (
 LEAST_LINES = 40
 SHORT = {
     "manuals.errors": "hosts import ManualsError from it, and a start needs it without the rest",
-    "json_types": "every layer knows it, and nothing else may be known to all",
     "room": "the runtime and the API both wait in it, and neither knows the other",
 }
 

@@ -223,4 +223,4 @@ def test_a_sample_in_yaml_can_be_a_configuration(block: Block, tmp_path: Path) -
         folder.mkdir(parents=True)
     (config.parent / "policy.md").write_text("mine", encoding="utf-8")
     config.write_text(block.text, encoding="utf-8")
-    check_settings({"AZURE_OPENAI_KEY": "x" * 8}, tmp_path)
+    check_settings({"AZURE_OPENAI_KEY": "q7" * 4}, tmp_path)

@@ -2,8 +2,8 @@
 
 After a 400 or 422 that names an optional parameter, the request is repeated without it, or with the nearest effort that
 the refusal lists. What a call learns is its own until the repeated request has been answered; then it is kept for the
-model. Every member of a body is optional, and of the tool that searches the web, except those without which the answer
-would be to another question: `_FIXED`, the format of a text, and what the caller says is `fixed`.
+model. `tools` and a filter in it are never left out: the search would be wider than asked, or missing. Nor is what one
+question needs: the format of its answer, and what its caller says is `fixed`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from responses_mcp.errors import UpstreamError
@@ -50,9 +49,11 @@ def nearest_effort(effort: str, listed: list[str]) -> str:
     return min(listed, key=lambda each: (abs(order.index(each) - order.index(effort)), -order.index(each)))
 
 
-_FIXED: Final = frozenset(
-    ("model", "input", "instructions", "tools", "type", "filters", "background", "previous_response_id", "dimensions")
-)
+_OF_SEARCH: Final = frozenset({"search_context_size", "external_web_access", "user_location"})  # in the search tool
+_OPTIONAL: Final = _OF_SEARCH | {
+    *("include", "text", "reasoning", "tool_choice", "stream_options", "stream", "encoding_format"),
+    *("max_output_tokens", "max_tool_calls", "service_tier", "store", "prompt_cache_key", "safety_identifier"),
+}
 _ALSO_CALLED: Final = {"verbosity": "text", "reasoning_effort": "reasoning", "include_obfuscation": "stream_options"}
 _FILTERS: Final = {
     "allowed_domains": "is restricted to {} (domains, by search.strict_domains or in research)",
@@ -60,19 +61,28 @@ _FILTERS: Final = {
 }
 _MOST_NAMED: Final = 3  # domains in an error
 
-# How a refusal names parameters: in quotes, behind a colon or in front of one, as a path, or as a name of more than one
-# word. "Reasoning about weapons is not supported" names none.
+# How a refusal names parameters, in lower case and without links.
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _LINK = re.compile(r"(?<![\w./#-])(?:[\w-]++\.[\w.-]*+|\w++:)/[^\s\"]*+")
-_TAKEN = re.compile(r"(?<!not )\bsupported \w{1,20}s\b|\b(?:expected|one of|should be|must be|did you mean)\b")
-_Q = r"""'"`´‘’“”«»「」\[\]"""
-_PART = re.compile(r"\w+(?:[ -]+\w+)*")  # of a path: "text of the prompt" is one, and no name of ours
-_NAME = re.compile(
-    rf"[{_Q}]\s?[#$./]{{0,2}}[a-z_]\w{{0,40}}(?:[./\[]\w{{1,40}}\]?){{0,9}}\s?\\{{0,8}}[{_Q}]"
-    r"|(?:^|: )[a-z]{1,40}(?=[:,]|\.?$|\. )"
-    r"|(?<![\w.#-])([#$./]{0,2}[a-z]\w{0,40}(?:[./]\w{1,40}){0,9})(?![\w-])"
+_TAKEN = re.compile(  # what follows is taken
+    r"(?<!not )\b(?:supported|allowed|permitted|accepted|valid|available) \w{1,20}s\b"
+    r"|\b(?:expected|one of|should be|must be|did you mean)\b"
 )
-_LISTED = re.compile(r"\W{0,20}(?:and|or)?\W{0,20}")  # what stands between names of one list
+_LOCATION = re.compile(r"""\b(?:loc|path)\b\W{1,6}[(\[]([^)\]]{1,200})[)\]]""")
+_PART = re.compile(r"\w+(?:[ -]+\w+)*")  # of a path: "text of the prompt" is one, and no name of ours
+_Q = r"""'"`´‘’“”«»「」\[\]"""
+_PATH = r"[#$./]{0,2}[a-z_]\w{0,40}(?:[./\[]\w{1,40}\]?){0,9}(?![\w-])"
+_NAME = re.compile(rf"[{_Q}]\s?({_PATH})\s?\\{{0,8}}[{_Q}]|(?<![\w./#-])({_PATH})")  # in quotes, or not
+_LISTED = rf"[{_Q}\\]{{0,9}}{_PATH}[{_Q}\\]{{0,9}}"
+_NOUN = (
+    r"\b(?:param|arg|field|propert|key|option|attribute|name|inputs|path)[a-z]{0,6}\b(?:\(s\))?(?:[^.:;(]{0,60}[:(])?"
+)
+_ANNOUNCED = re.compile(  # by a noun, or as the first word; behind the names stands a verb or no word
+    rf"(?:{_NOUN}\s?|^)"
+    rf"({_LISTED}(?:(?:,\s?(?:and )?| and ){_LISTED}){{0,9}})"
+    rf"(?= ?$| ?[^\w {_Q}]| (?:is|was|are|were|not|can|cannot|must|may|should|does|has|and|in|for|on|at|by|with"
+    r"|invalid|un[a-z]{1,20})\b)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +101,9 @@ class ParameterFallback:
         fitting = {key: value for key, value in body.items() if key not in left_out}
         if "text" in left_out and "format" in body.get("text", {}):
             fitting["text"] = {"format": body["text"]["format"]}
-        if "tools" in body:
+        if gone := left_out & _OF_SEARCH:
             fitting["tools"] = [
-                {key: value for key, value in tool.items() if key not in left_out} if _searches(tool) else tool
-                for tool in body["tools"]
+                {key: value for key, value in tool.items() if key not in gone} for tool in body.get("tools", ())
             ]
         if (taken := self.moved.get(fitting.get("reasoning", {}).get("effort"))) is not None:
             fitting["reasoning"] = {**fitting["reasoning"], "effort": taken}
@@ -105,12 +114,12 @@ class ParameterFallback:
     ) -> ParameterFallback | None:
         """Return the fallback to try next, after `error` for `self.fit(body, fixed)`; None if there is none."""
         sent = self.fit(body, fixed)
-        of_search = (key for tool in sent.get("tools", ()) if _searches(tool) for key in tool)
-        refused, efforts = _refused(error, {*sent, *of_search} - _FIXED - fixed)
+        refused = _refused_members(error) & {*sent, *(key for tool in sent.get("tools", ()) for key in tool)} - fixed
         moved, asked = self.moved, str(body.get("reasoning", {}).get("effort"))
-        others = [effort for effort in efforts if effort != asked]
-        if "reasoning" in refused and asked not in moved and others:
-            refused, moved = refused - {"reasoning"}, {**moved, asked: nearest_effort(asked, others)}
+        if "reasoning" in refused and asked not in moved:
+            _, taken = _divided(error.words)
+            if others := [word for word in re.split(r"\W+", taken) if word in _EFFORTS and word != asked]:
+                refused, moved = refused - {"reasoning"}, {**moved, asked: nearest_effort(asked, others)}
         if "stream" in refused:
             refused |= {"stream_options"}
         learnt = ParameterFallback(self.left_out | refused, moved)
@@ -150,41 +159,44 @@ def _is_about_request(error: UpstreamError) -> bool:
     return error.status in (400, 422) and error.kind != "content" and not error.maybe_paid
 
 
-def _searches(tool: JsonObject) -> bool:
-    return str(tool.get("type")).startswith("web_search")
+def _refused_members(error: UpstreamError) -> set[str]:
+    """Return the members that an error refuses: all that it lists or announces, else the one of ours that it quotes.
 
-
-def _refused(error: UpstreamError, optional: AbstractSet[str]) -> tuple[set[str], list[str]]:
-    """Return the `optional` members that an error refuses, and the efforts that it lists in their place.
-
-    They are those of its `params`, else the one that its words name, or those that they name in one list. Of parameters
-    with any other among them none is left out: the request would be refused again.
+    Of a list with anything else in it none is left out: the request would be refused again.
     """
     if not _is_about_request(error):
-        return set(), []
-    said, *taken = _TAKEN.split(_plain(error.words), maxsplit=1)
-    efforts = [word for word in re.split(r"\W+", " ".join(taken)) if word in _EFFORTS]
+        return set()
     if paths := [each for each in error.params if each != "body"]:
-        members = {_member(path, optional) for path in paths}
-        return (set() if "" in members else members), efforts
-    bare = (found for found in _NAME.finditer(said) if not (found[1] or "").isalpha())
-    names = [found for found in bare if _member(found[0], optional)]
-    between = (said[one.end() : other.start()] for one, other in pairwise(names))
-    members = {_member(found[0], optional) for found in names}
-    return (members if len(members) == 1 or all(map(_LISTED.fullmatch, between)) else set()), efforts
+        members = set(map(_member, paths))
+        return set() if "" in members else members
+    said, _ = _divided(error.words)
+    said = _LOCATION.sub(lambda found: f"field {'.'.join(_PART.findall(found[1]))}", said)
+    announced = (name for found in _ANNOUNCED.finditer(said) for name in _NAME.finditer(found[1]))
+    if members := {_member(name[1] or name[2]) for name in announced} - {""}:
+        return members
+    # A word of plain English counts in quotes alone.
+    named = (name[1] or name[2] for name in _NAME.finditer(said) if name[1] or not name[2].isalpha())
+    members = set(map(_member, named)) - {""}
+    return members if len(members) == 1 else set()
 
 
-def _member(path: str, optional: AbstractSet[str]) -> str:
-    """Return the member that a server means by a path; "" if it is not `optional`."""
-    parts: list[str] = _PART.findall(_plain(path))
+def _member(path: str) -> str:
+    """Return the member that a server means by a path; "" if it is none that may be left out."""
+    parts = _PART.findall(_plain(path))
     head, *rest = parts[1:] if parts[:1] == ["body"] and parts[1:] else parts or [""]
     if head == "tools":
-        return next((name for name in rest if name in optional), "")
+        return next((name for name in rest if name in _OF_SEARCH), "")
     name = _ALSO_CALLED.get(head, head)
-    # Without the format of a text, which is a question's own, the answer would be another one.
-    return name if name in optional and [head, *rest[:1]] != ["text", "format"] else ""
+    # The format of a text is a question's own: without it, the answer would be another one.
+    return name if name in _OPTIONAL and [head, *rest[:1]] != ["text", "format"] else ""
+
+
+def _divided(words: str) -> tuple[str, str]:
+    """Return, without links, what an error says before it lists what is taken, and the list."""
+    said = _LINK.sub(" ", _plain(words))
+    found = _TAKEN.search(said)
+    return (said, "") if found is None else (said[: found.start()], said[found.end() :])
 
 
 def _plain(words: str) -> str:
-    """Return words in lower case, names in one style, without links."""
-    return _LINK.sub(" ", _HUMP.sub("_", words).lower())
+    return _HUMP.sub("_", words).lower()

@@ -85,7 +85,7 @@ async def test_a_ledger_that_only_the_entry_of_a_client_asks_for_is_shown(
     assert row["calls"] == 1
 
 
-@pytest.mark.parametrize("folder", [None, "x" * 300])
+@pytest.mark.parametrize("folder", [None, "d" * 300])
 async def test_without_a_ledger_programs_are_told_so_too(
     command: Command, monkeypatch: pytest.MonkeyPatch, folder: str | None
 ) -> None:

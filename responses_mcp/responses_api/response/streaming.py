@@ -34,6 +34,7 @@ _OUTPUT: Final = (".delta", ".done", "_call.completed", ".annotation.added")  # 
 _DELTA: Final = "response.output_text.delta"
 _ADDED: Final = "response.output_item.added"
 _ITEM: Final = "response.output_item.done"
+_TEXT: Final = "response.output_text.done"
 _ANNOTATION: Final = "response.output_text.annotation.added"
 _SEARCHING: Final = "response.web_search_call.searching"
 _ALL: Final = repeat(None)  # members of a list
@@ -145,7 +146,7 @@ class ResponseStream:
             if kind == _DELTA and (written := _WRITTEN.search(data)):
                 self._written += written[1]
                 self.kept_bytes += len(written[1])
-            elif kind in (_ITEM, _ANNOTATION) and len(self._kept) < _MOST_KEPT:
+            elif kind in (_ITEM, _TEXT, _ANNOTATION) and len(self._kept) < _MOST_KEPT:
                 self._kept.append(event)
                 self.kept_bytes += len(data)
         if had_ended or (goes_on and not self._hears_deltas):
@@ -202,8 +203,8 @@ class ResponseStream:
     def _completed(self, output: list[JsonObject]) -> list[JsonObject]:
         """Return an output with the kinds of item, and the citations, that it lacks and other events have.
 
-        Where no message was finished, the deltas spell one. The citations come with the last text: which part they are
-        of makes no difference to an answer.
+        Where no message was finished, the finished texts make one, or else the deltas. The citations come with the
+        last text: which part they are of makes no difference to an answer.
         """
         kinds = [item.get("type") for item in output]
         lacking = [] if "web_search_call" in kinds else [b'"web_search_call"']
@@ -212,9 +213,11 @@ class ResponseStream:
             return output
         told = [(kind, _object(data)) for kind, data in self._kept]
         made = [as_object(event.get("item")) for kind, event in told if kind == _ITEM]
-        if self._written and "message" not in [item.get("type") for item in made]:
-            text = {"type": "output_text", **_object(b'{"text":"%b"}' % bytes(self._written))}
-            made.append({"type": "message", "role": "assistant", "content": [text]})
+        if "message" not in [item.get("type") for item in made]:
+            texts = [{"type": "output_text", "text": text_at(event, "text")} for kind, event in told if kind == _TEXT]
+            if not texts and self._written:
+                texts = [{"type": "output_text", **_object(b'{"text":"%b"}' % bytes(self._written))}]
+            made += [{"type": "message", "role": "assistant", "content": texts}] if texts else []
         items = [*(item for item in made if item.get("type") not in kinds), *output]
         if not _annotations(items) and (parts := _parts(items)):
             cited = [as_object(event.get("annotation")) for kind, event in told if kind == _ANNOTATION]
