@@ -5,11 +5,13 @@ import select
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
 
+from responses_mcp.runtime.windows import wait_pipe_closed, wait_process_ended
 from responses_mcp.serving import QUIET_SECONDS, wait_parent_gone
 from responses_mcp.testing import Json, bodies, open_fake_api
 from tests.processes import COMMAND, MAIN, PING, PONG, WAIT, environment, posix, python, run, server_process
@@ -98,3 +100,22 @@ def test_the_watch_can_be_switched_off(tmp_path: Path) -> None:
     finally:
         os.close(reading)
         os.close(writing)
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="asks Windows")
+@pytest.mark.clock("real")
+async def test_windows_tells_of_a_closed_pipe_and_of_a_process_that_has_ended() -> None:
+    reading, writing = os.pipe()
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)  # noqa: ASYNC220
+    for waiting, end in (
+        (partial(wait_pipe_closed, writing), partial(os.close, reading)),
+        (partial(wait_process_ended, other.pid), other.kill),
+    ):
+        with trio.move_on_after(0.2) as early:
+            await waiting()
+        assert early.cancelled_caught
+        end()
+        with trio.fail_after(WAIT):
+            await waiting()
+    other.communicate()
+    os.close(writing)
