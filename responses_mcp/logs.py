@@ -61,10 +61,13 @@ class LogHandler(logging.Handler):
     def close(self) -> None:
         """Log nothing from now on. What is queued is written, for at most 0.2 s."""
         _root.removeHandler(self)
-        with suppress(RuntimeError):  # where there is no thread, none is waited for
-            self.put(b"")  # behind which the number of dropped lines is told
-            self._lines.put(None)
-            self._thread.join(FLUSH_SECONDS)
+        if not self._taken:  # a thread that began now could meet the interpreter's end, and would print that
+            self._stream.close()
+        else:
+            with suppress(RuntimeError):  # where there is no thread, none is waited for
+                self.put(b"")  # behind which the number of dropped lines is told
+                self._lines.put(None)
+                self._thread.join(FLUSH_SECONDS)
         super().close()
 
     def _write_lines(self) -> None:
