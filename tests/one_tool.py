@@ -5,10 +5,10 @@ from typing import Any
 
 import trio
 
-from responses_mcp.toolsets.base import CallContext, Tool, ToolSuccess
+from responses_mcp.toolsets.base import CallContext, Tool, Toolset, ToolSuccess
 
 
-class OneTool:
+class OneTool(Toolset):
     """Offers `handler` as a tool, and counts how often it was closed."""
 
     def __init__(
@@ -16,10 +16,24 @@ class OneTool:
         handler: Callable[[CallContext, Mapping[str, Any]], Awaitable[ToolSuccess]],
         name: str = "work",
         description: str = "",
+        output_schema: dict[str, Any] | None = None,
     ) -> None:
         schema = {"type": "object"}
-        self.tools = [Tool(name=name, title="", description=description, input_schema=schema, handler=handler)]
+        self._tools = [
+            Tool(
+                name=name,
+                title="",
+                description=description,
+                input_schema=schema,
+                handler=handler,
+                output_schema=output_schema,
+            )
+        ]
         self.closed = 0
+
+    @property
+    def tools(self) -> list[Tool]:
+        return self._tools
 
     async def aclose(self) -> None:
         self.closed += 1

@@ -10,7 +10,7 @@ from responses_mcp.protocol.exchange import Call, Event
 from responses_mcp.protocol.session import Session
 from responses_mcp.runtime.tasks import Tasks
 from responses_mcp.settings.model import ServerSettings
-from responses_mcp.toolsets.base import Feature, Method, Tool, Toolset
+from responses_mcp.toolsets.base import Method, Tool, Toolset
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +50,8 @@ def open_conversation(
     """
     sets = list(toolsets)
     tools = {tool.name: tool for toolset in sets for tool in toolset.tools}
-    tasks = Tasks([source for each in sets if (source := getattr(each, "tasks", None)) is not None])
-    features: list[Feature] = [feature for each in sets for feature in getattr(each, "features", ())] + tasks.features
+    tasks = Tasks([each.tasks for each in sets if each.tasks is not None])
+    features = [feature for each in sets for feature in each.features] + tasks.features
     session = Session(
         tools,
         version=version,

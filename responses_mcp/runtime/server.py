@@ -94,7 +94,7 @@ async def serve_conversation(  # started() is called by the shell
     Closes the toolsets and both streams. Cancelling it from outside ends everything at once.
     """
     shell = _Shell(conversation, receive_stream, send_stream, settings)
-    residents = [live_in for toolset in conversation.toolsets if (live_in := getattr(toolset, "live_in", None))]
+    residents = [each.live_in for each in conversation.toolsets if each.live_in is not None]
     try:
         if not residents:
             await shell.run(task_status)

@@ -18,6 +18,8 @@ from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, RequestId, RpcError
 from responses_mcp.protocol.revisions import Crash, Fetched, Refused, Task, ToolFailure, ToolSuccess
 
 if TYPE_CHECKING:
+    import trio
+
     from responses_mcp.room import Room
 
 
@@ -124,23 +126,35 @@ class TaskSource(Protocol):
         ...
 
 
-class Toolset(Protocol):
-    """Tools that share what they need, such as a connection pool. Opened by first use, closed with the server.
-
-    A toolset with more to offer than tools has `features`, a sequence of `Feature`. One whose calls may become tasks
-    has `tasks`, a `TaskSource`. One whose work may outlive its calls has `live_in(nursery)`, which gets, once and
-    before the first call, a nursery that outlives the calls of the server and is cancelled before the toolset is
-    closed.
-    """
+class Toolset:
+    """Base of toolsets: tools that share what they need, such as a connection pool. Each member may be overridden."""
 
     @property
     def tools(self) -> Sequence[Tool]:
-        """Return the tools, in the order in which they are listed."""
-        ...
+        """The tools, in the order in which they are listed."""
+        return ()
+
+    @property
+    def features(self) -> Sequence[Feature]:
+        """What is offered beside tools."""
+        return ()
+
+    @property
+    def tasks(self) -> TaskSource | None:
+        """What knows the tasks that calls of this server may become; None where no call does."""
+        return None
+
+    @property
+    def live_in(self) -> Callable[[trio.Nursery], None] | None:
+        """What takes the nursery for work that outlives its calls; None where there is no such work.
+
+        It is called once, before the first call. The nursery outlives the calls of the server, and is cancelled before
+        the toolset is closed.
+        """
+        return None
 
     async def aclose(self) -> None:
         """Release everything. Called once, when no tool of the set runs any more, perhaps in a cancelled scope."""
-        ...
 
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from responses_mcp.errors import ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.settings.model import ServerSettings
-from responses_mcp.toolsets.base import CallContext, Task, Tool, ToolError, ToolFailure, ToolSuccess
+from responses_mcp.toolsets.base import CallContext, Task, Tool, ToolError, ToolFailure, Toolset, ToolSuccess
 from responses_mcp.toolsets.cures import for_client
 from responses_mcp.toolsets.schema import Definition
 
@@ -85,7 +85,7 @@ def _meta(usage: Mapping[str, Any] | None, masked: Mapping[str, int] | None) -> 
     return {name: dict(counts) for name, counts in told.items() if counts} or None
 
 
-class AskerTools:
+class AskerTools(Toolset):
     """Tools over one `Asker`, which `open_asker` makes for the first call."""
 
     def __init__(self, open_asker: Callable[[], Asker]) -> None:

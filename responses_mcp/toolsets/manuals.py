@@ -16,7 +16,7 @@ from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from responses_mcp.protocol.revisions import Fetched, Refused
-from responses_mcp.toolsets.base import CallContext, Feature, Method, RpcError, Tool, ToolFailure
+from responses_mcp.toolsets.base import CallContext, Feature, Method, RpcError, Tool, ToolFailure, Toolset
 from responses_mcp.toolsets.calls import Done, tool_of
 from responses_mcp.toolsets.manual_definitions import DEFINITIONS, TEMPLATE
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from responses_mcp.settings.model import Settings
 
 
-class ManualsToolset:
+class ManualsToolset(Toolset):
     """The manual tools. Nothing of the search is imported or opened before a tool is called.
 
     `api` gives the connections of the answer tools, for embeddings, if there are to be any.

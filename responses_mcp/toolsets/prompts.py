@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates, text_at
 from responses_mcp.protocol.jsonrpc import INVALID_PARAMS
 from responses_mcp.protocol.revisions import Fetched, Refused
-from responses_mcp.toolsets.base import CallContext, Feature, Method, RpcError, Tool
+from responses_mcp.toolsets.base import CallContext, Feature, Method, RpcError, Toolset
 
 _QUOTE: Final = (
     "Give the source of each statement beside it, with its URL and date as the tool returned them; quote its words "
@@ -98,13 +98,11 @@ ASK_MANUAL: Final = Prompt(
 )
 
 
-class PromptsToolset:
+class PromptsToolset(Toolset):
     """The prompts, and no tools. `legacy` says whether the older revision offers them, too.
 
     `manuals` adds the prompt about them, which needs `manual_search`.
     """
-
-    tools: Sequence[Tool] = ()
 
     def __init__(self, *, legacy: bool, manuals: bool = False) -> None:
         self._legacy = legacy

@@ -19,7 +19,6 @@ AUTHENTICATION_ERROR: Final = -32001
 SEARCH_ERROR: Final = -32002
 RATE_LIMIT_EXCEEDED: Final = -32003
 
-_LONGEST_TOLD = 86_400  # seconds
 _TOOL: Final = Definition(
     "chatgpt_o3_search",
     "Web search",
@@ -73,5 +72,5 @@ def _failed(error: ResponsesMcpError | None, details: str) -> ToolFailure:
     elif isinstance(error, RateLimited):
         code, message = RATE_LIMIT_EXCEEDED, "Rate Limit Exceeded"
         if error.retry_after is not None:  # above 0, so 1 at least; a header may name a number that clients cannot read
-            data["retryAfter"] = math.ceil(min(error.retry_after, _LONGEST_TOLD))
+            data["retryAfter"] = math.ceil(error.retry_after)
     return ToolFailure(f"{message}: {details}", RpcError(code, message, data))

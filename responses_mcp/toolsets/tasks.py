@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from responses_mcp.json_types import JsonObject
 from responses_mcp.protocol.revisions import Task
 from responses_mcp.settings.model import ResearchSettings
 from responses_mcp.toolsets.answer import answer_failure
-from responses_mcp.toolsets.base import Tool, ToolError, ToolFailure, ToolSuccess
+from responses_mcp.toolsets.base import ToolError, ToolFailure, Toolset, ToolSuccess
 from responses_mcp.toolsets.calls import USUAL_CHARACTERS, Done, outcome_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _LAST_WORDS: Final = 1.0  # seconds at the end of the server in which the API ma
 _DAY: Final = 86_400_000  # milliseconds
 
 
-class RunsToolset:
+class RunsToolset(Toolset):
     """One `Research`, which `open_research` opens for the first call, for the server's life; its runs are tasks.
 
     Results have `most_characters` at most; runs are kept for `keep_days`; `debug` is as for `AnswerToolset`.
@@ -67,17 +67,16 @@ class RunsToolset:
         self._cancels: trio.Nursery | None = None
 
     @property
-    def tools(self) -> Sequence[Tool]:
-        """Return no tools."""
-        return ()
-
-    @property
     def tasks(self) -> RunsToolset:
         """Return what knows the tasks."""
         return self
 
-    def live_in(self, nursery: trio.Nursery) -> None:
-        """Take the nursery of the server, in which runs go on when their calls have ended."""
+    @property
+    def live_in(self) -> Callable[[trio.Nursery], None]:
+        """What takes the nursery of the server, in which runs go on when their calls have ended."""
+        return self._take_nursery
+
+    def _take_nursery(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
 
     async def aclose(self) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from responses_mcp.settings.model import Settings
 from responses_mcp.testing.client import connected_client
-from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolSuccess
+from responses_mcp.toolsets.base import CallContext, ToolError, ToolSuccess
 from tests.one_tool import OneTool
 
 
@@ -17,13 +17,7 @@ def returning(outcome: ToolSuccess | Exception, *, output_schema: dict[str, Any]
             raise outcome
         return outcome
 
-    toolset = OneTool(handler)
-    schema = {"type": "object"}
-    tool = Tool(
-        name="work", title="", description="", input_schema=schema, handler=handler, output_schema=output_schema
-    )
-    toolset.tools = [tool]
-    return toolset
+    return OneTool(handler, output_schema=output_schema)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import trio.testing
 from responses_mcp.serving import serve
 from responses_mcp.settings.model import ServerSettings, Settings
 from responses_mcp.testing.client import TAKES_TASKS, ServedClient, connected_client
-from responses_mcp.toolsets.base import CallContext, Task, Tool, ToolError, ToolFailure, ToolSuccess
+from responses_mcp.toolsets.base import CallContext, Task, Tool, ToolError, ToolFailure, Toolset, ToolSuccess
 
 pytestmark = pytest.mark.clock("virtual")
 
@@ -27,7 +27,7 @@ def task(task_id: str = "t", **more: Any) -> Task:
 
 
 @dataclass
-class Works:
+class Works(Toolset):
     """A toolset whose tool answers with a task; what is in `states`, by id, is what its tasks are."""
 
     states: dict[str, Task | Exception] = field(default_factory=dict[str, "Task | Exception"])

@@ -11,13 +11,13 @@ import trio
 
 from responses_mcp.protocol.revisions import ToolSuccess
 from responses_mcp.toolsets.answer import AnswerToolset
-from responses_mcp.toolsets.base import CallContext, Task, Tool
+from responses_mcp.toolsets.base import CallContext, Task, Tool, Toolset
 from tests.simulation.transcript import Kind, Transcript
 
 Handler = Callable[[CallContext, Mapping[str, Any]], Awaitable[ToolSuccess | Task]]
 
 
-class WatchedTools:
+class WatchedTools(Toolset):
     """The toolset of a run. `late` are reports of calls that may be over."""
 
     def __init__(self, transcript: Transcript, answers: AnswerToolset) -> None:
