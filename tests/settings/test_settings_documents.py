@@ -47,6 +47,20 @@ def test_every_default_is_within_what_is_accepted() -> None:
             assert setting.default in setting.choices
 
 
+def test_the_specification_names_every_setting_whose_default_has_an_effect() -> None:
+    # Manuals and research are off without a word of the user, and have contracts of their own. The profiles of the
+    # other tools take what they lack from `answer`, so their defaults are none.
+    specification = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
+    unnamed = [
+        setting.key
+        for setting in SETTINGS
+        if not setting.key.startswith(("manuals.", "research."))
+        and setting.default not in (None, False, 0, (), {})
+        and not re.search(rf"`{re.escape(setting.key)}[`:]", specification)
+    ]
+    assert not unnamed
+
+
 def test_the_example_loads_as_it_is_with_three_profiles() -> None:
     loaded = clean(load_settings({}, config_path=str(EXAMPLE), home=ROOT / "nowhere"))
     assert {name: profile.model for name, profile in loaded.settings.model_profiles.items()} == {
