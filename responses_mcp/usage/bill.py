@@ -1,7 +1,7 @@
 """What one call of the API used: counted from each Response that came back, whatever is in it.
 
-Where a count of tokens is no count, or too large for any call, none of its Response is believed: a server can make a
-call neither cheaper by such a number nor a sum of ours endless.
+If one count of tokens is impossible, none of its Response is believed, and the call counts as an estimate. A server can
+therefore not make a call cheaper by such a number, nor a sum endless.
 """
 
 from __future__ import annotations
@@ -11,30 +11,24 @@ from typing import Any, Final, NamedTuple
 
 from responses_mcp.json_types import JsonObject, as_object, objects
 from responses_mcp.settings.model import SERVICE_TIERS
-from responses_mcp.usage.models import PriceList
+from responses_mcp.usage.models import PriceList, Use
 
 MOST_TOKENS: Final = 100_000_000  # of one Response; the longest context has a hundredth of it
 _MOST_SEARCHES: Final = 10_000
 _MOST_ITEMS: Final = 10_000
-_COUNTS: Final = {
-    "input_tokens": "prompt_tokens",
-    "output_tokens": "completion_tokens",
-    "total_tokens": "total_tokens",
-}
-_OTHER_TIER: Final = "other"  # no word of the API's own is repeated: it may be the key; its price is not known
+_OTHER_TIER: Final = "other"  # the API's own word may be the key, so it is not repeated; its price is not known
 
 
 class Usage(NamedTuple):
     """What a call used, all its attempts together.
 
-    `cached_tokens` are among the input tokens, `reasoning_tokens` among the output tokens. `counted` tells that a
-    server counted anything, `uncounted` how many attempts may be billed without anybody having told for what.
-    `cost_usd` is an estimate from prices of the day `prices_as_of`; None where the price is not known.
+    `cached_tokens` are among the input tokens, `reasoning_tokens` among the output tokens. `counted` is true if a
+    server counted anything. `uncounted` is how many attempts may be billed although no server counted them. `cost_usd`
+    is an estimate from prices of the day `prices_as_of`; None if the price is not known.
     """
 
     input_tokens: int = 0
     cached_tokens: int = 0
-    cache_write_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
     total_tokens: int = 0
@@ -48,17 +42,10 @@ class Usage(NamedTuple):
     prices_as_of: str | None = None
 
     def as_json(self) -> JsonObject:
-        """Return what is known, under the names of the API; members that nobody told are left out."""
+        """Return what is known, under the names of the API. Members without a value are left out."""
         shown: JsonObject = {}
         if self.counted:
-            shown = {
-                "input_tokens": self.input_tokens,
-                "cached_tokens": self.cached_tokens,
-                "output_tokens": self.output_tokens,
-                "reasoning_tokens": self.reasoning_tokens,
-                "total_tokens": self.total_tokens,
-                "web_searches": self.web_searches,
-            }
+            shown = {name: getattr(self, name) for name in self._fields[:6]}
             if self.file_searches:
                 shown["file_searches"] = self.file_searches
         if self.service_tier is not None:
@@ -74,33 +61,27 @@ class Usage(NamedTuple):
 
     def plus(self, other: Usage) -> Usage:
         """Return what both used; a sum with an unknown cost is unknown."""
-        cost = None if self.cost_usd is None or other.cost_usd is None else self.cost_usd + other.cost_usd
-        return other._replace(
-            input_tokens=self.input_tokens + other.input_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
-            total_tokens=self.total_tokens + other.total_tokens,
-            web_searches=self.web_searches + other.web_searches,
-            file_searches=self.file_searches + other.file_searches,
-            cost_usd=cost,
-            prices_as_of=None if cost is None else other.prices_as_of,
-        )
+        names = self._fields[:7]
+        changed: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in names}
+        if self.cost_usd is None or other.cost_usd is None:
+            changed |= {"cost_usd": None, "prices_as_of": None}
+        else:
+            changed["cost_usd"] = self.cost_usd + other.cost_usd
+        return other._replace(**changed)
 
 
-def usage_from(told: JsonObject) -> Usage:
-    """Return what `Usage.as_json` has told."""
-    named: dict[str, Any] = {name: told[name] for name in Usage._fields if name in told}
-    named |= {"counted": "input_tokens" in told, "uncounted": told.get("uncounted_attempts", 0)}
-    return Usage(**named)
+def usage_from(shown: JsonObject) -> Usage:
+    """Return the usage that `Usage.as_json` has written."""
+    known: dict[str, Any] = {name: shown[name] for name in Usage._fields if name in shown}
+    known |= {"counted": "input_tokens" in shown, "uncounted": shown.get("uncounted_attempts", 0)}
+    return Usage(**known)
 
 
 class Bill:
-    """The bill of one call, which whoever makes its requests writes.
+    """The bill of one call, written by the code that makes its requests.
 
-    `sending()` before each request goes out, then `take(response)` for what came back or `not_billed()`; neither means
-    that it may have been billed. `attempts` are the requests, of which `uncounted` may be billed without a word.
+    That code calls `sending()` before each request, then `take(response)` for what came back, or `not_billed()`. A
+    request with neither may be billed. `attempts` are the requests, `uncounted` those that may be billed uncounted.
     """
 
     def __init__(self, model: str, prices: PriceList, *, service_tier: str | None = None) -> None:
@@ -109,7 +90,7 @@ class Bill:
         self._used = Usage()
         self._model = model
         self._prices = prices
-        self._asked_tier = service_tier
+        self._wanted_tier = service_tier
         self._pending = False
 
     @property
@@ -124,102 +105,84 @@ class Bill:
         self._pending = True
 
     def not_billed(self) -> None:
-        """Say that the last request was refused, or did not arrive."""
+        """Record that the last request was refused, or did not arrive."""
         if self._pending:
             self.uncounted -= 1
             self._pending = False
 
     def maybe_billed(self) -> None:
-        """Say that the last request may be worked on all the same, behind who refused it."""
+        """Record that the API may work on the last request although a gateway refused it."""
         if not self._pending and self.attempts:
             self.uncounted += 1
             self._pending = True
 
     def take(self, response: JsonObject) -> None:
-        """Add what a Response that has ended says that it used; without a word, only one that failed cost nothing.
+        """Add what a Response that has ended says that it used.
 
-        One that was cancelled was worked on, one that failed with output may be billed whatever it says, and an error
-        in the stream, which has no id, tells nothing of it.
+        Without a count, only a Response that failed before it wrote anything cost nothing: a cancelled one was worked
+        on, and an error in the stream, which has no id, says nothing about the response. A failed Response with output
+        may be billed even if it counts zero tokens.
         """
-        usage = as_object(response.get("usage"))
-        told = _understood(usage)
-        failed = response.get("status") == "failed"
-        if not told or (failed and response.get("output") and not any(_count(told, name) for name in _COUNTS)):
-            if failed and "id" in response and not usage and not response.get("output"):
+        counts = _counts(response)
+        failed, output = response.get("status") == "failed", response.get("output")
+        if counts is None or (failed and output and not any(counts)):
+            if failed and "id" in response and not response.get("usage") and not output:
                 self.not_billed()
             return
         self.not_billed()
-        self._add(response, told)
+        one = self._priced(response, *counts)
+        self._used = self._used.plus(one) if self._used.counted else one
 
-    def _add(self, response: JsonObject, told: JsonObject) -> None:
-        inputs, outputs = _count(told, "input_tokens"), _count(told, "output_tokens")
-        of_input, of_output = as_object(told.get("input_tokens_details")), as_object(told.get("output_tokens_details"))
-        cached = min(_count(of_input, "cached_tokens"), inputs)
-        written = min(_count(of_input, "cache_write_tokens"), inputs)
-        web_searches, file_searches = _web_searches(response), _ran(response, "file_search_call")
+    def _priced(self, response: JsonObject, read: int, wrote: int, total: int) -> Usage:
+        usage = as_object(response.get("usage"))
+        of_input = as_object(usage.get("input_tokens_details"))
+        of_output = as_object(usage.get("output_tokens_details"))
+        billed = as_object(as_object(response.get("tool_usage")).get("web_search")).get("num_requests")
+        ran = _searches(response, "web_search_call")
+        use = Use(
+            input_tokens=read,
+            output_tokens=wrote,
+            web_searches=ran if (number := _number(billed, _MOST_SEARCHES)) is None else number,
+            cached_tokens=min(_number(of_input.get("cached_tokens")) or 0, read),
+            cache_write_tokens=min(_number(of_input.get("cache_write_tokens")) or 0, read),
+            file_searches=_searches(response, "file_search_call"),
+        )
         tier = response.get("service_tier")
         tier = tier.strip().lower() if isinstance(tier, str) else ""
-        if not tier:
-            tier = self._asked_tier
-        elif tier not in SERVICE_TIERS:
-            tier = _OTHER_TIER
-        cost = self._prices.cost(
-            self._model,
-            input_tokens=inputs,
-            cached_tokens=cached,
-            cache_write_tokens=written,
-            output_tokens=outputs,
-            web_searches=web_searches,
-            file_searches=file_searches,
-            service_tier=tier,
-        )
-        one = Usage(
-            input_tokens=inputs,
-            cached_tokens=cached,
-            cache_write_tokens=written,
-            output_tokens=outputs,
-            reasoning_tokens=min(_count(of_output, "reasoning_tokens"), outputs),
-            total_tokens=inputs + outputs or _count(told, "total_tokens"),
-            web_searches=web_searches,
-            file_searches=file_searches,
+        tier = (tier if tier in SERVICE_TIERS else _OTHER_TIER) if tier else self._wanted_tier
+        cost = self._prices.cost(self._model, use, tier)
+        return Usage(
+            input_tokens=read,
+            cached_tokens=use.cached_tokens,
+            output_tokens=wrote,
+            reasoning_tokens=min(_number(of_output.get("reasoning_tokens")) or 0, wrote),
+            total_tokens=total,
+            web_searches=use.web_searches,
+            file_searches=use.file_searches,
             service_tier=tier,
             counted=True,
             cost_usd=cost,
             prices_as_of=None if cost is None else self._prices.as_of(self._model),
         )
-        self._used = self._used.plus(one) if self._used.counted else one
 
 
-def _understood(told: JsonObject) -> JsonObject:
-    """Return what was used, with its counts under the names of the Responses API; nothing where none, or no count, is.
-
-    Some servers use the names of chat completions, or floats. What nobody understands was not free.
-    """
-    counts: JsonObject = {}
-    for name, other in _COUNTS.items():
-        value = told.get(name, told.get(other))
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if type(value) is int and 0 <= value <= MOST_TOKENS:
-            counts[name] = value
-        elif value is not None and name != "total_tokens":  # which is told as the sum of the others
-            return {}
-    return {**told, **counts} if counts else {}
+def _counts(response: JsonObject) -> tuple[int, int, int] | None:
+    """Return the tokens read, written and together; None if the Response has none, or one that is impossible."""
+    usage = as_object(response.get("usage"))
+    given = [usage.get(name) for name in ("input_tokens", "output_tokens", "total_tokens")]
+    read, wrote, total = map(_number, given)
+    if (read is None and given[0] is not None) or (wrote is None and given[1] is not None):
+        return None
+    if read is None and wrote is None and total is None:
+        return None
+    read, wrote = read or 0, wrote or 0
+    return read, wrote, read + wrote or total or 0
 
 
-def _count(mapping: JsonObject, key: str) -> int:
-    value = mapping.get(key)
-    return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0
+def _number(value: object, most: int = MOST_TOKENS) -> int | None:
+    return value if type(value) is int and 0 <= value <= most else None
 
 
-def _web_searches(response: JsonObject) -> int:
-    """Return the searches that are billed, where the server tells, or else those that ran."""
-    billed = as_object(as_object(response.get("tool_usage")).get("web_search")).get("num_requests")
-    if type(billed) is int and 0 <= billed <= _MOST_SEARCHES:
-        return billed
-    return _ran(response, "web_search_call")
-
-
-def _ran(response: JsonObject, kind: str) -> int:
+def _searches(response: JsonObject, kind: str) -> int:
     items = objects(response.get("output"), repeat(None, _MOST_ITEMS))
     return sum(item.get("type") == kind and item.get("status") != "failed" for item in items)

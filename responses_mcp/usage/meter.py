@@ -32,7 +32,7 @@ from responses_mcp.usage.caps import (
     Reservation,
     limit_reached,
 )
-from responses_mcp.usage.models import PriceList
+from responses_mcp.usage.models import PriceList, Use
 
 if TYPE_CHECKING:
     from responses_mcp.usage.ledger import Entry, Ledger
@@ -147,7 +147,7 @@ class Meter:
         return Entry(id=call_id, at=int(at), tool=caller.tool, model=model, client=caller.client_name)
 
     def _check_price(self, profile: Profile) -> None:
-        if self._limits.any_of_cost and not self._prices.knows(profile.model, profile.service_tier):
+        if self._limits.any_of_cost and self._prices.cost(profile.model, service_tier=profile.service_tier) is None:
             name = "session_cost_usd" if self._limits.session_cost_usd is not None else "day_cost_usd"
             raise LimitReached(
                 f"limits.{name} cannot be kept, since the price of {profile.model} is not known. No request was made; "
@@ -212,13 +212,7 @@ class Meter:
         """Return what the first call of a kind is taken for."""
         output = profile.max_output_tokens or GUESSED_OUTPUT
         searches = min(profile.max_tool_calls or GUESSED_SEARCHES, GUESSED_SEARCHES)
-        usd = self._prices.cost(
-            profile.model,
-            input_tokens=GUESSED_INPUT,
-            output_tokens=output,
-            web_searches=searches,
-            service_tier=profile.service_tier,
-        )
+        usd = self._prices.cost(profile.model, Use(GUESSED_INPUT, output, searches), service_tier=profile.service_tier)
         return Amount(GUESSED_INPUT + output, usd or 0.0)
 
     def _settle(self, held: Reservation, kind: str, usage: Usage, entry: Entry | None) -> None:

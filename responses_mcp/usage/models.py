@@ -125,11 +125,14 @@ TABLE: Final[Mapping[str, Model]] = MappingProxyType(
 
 
 class Use(NamedTuple):
-    """What a call uses, or an estimate of that: tokens, and searches of the web."""
+    """What a call uses, or an estimate of it: tokens, and searches. Cached and written tokens are input tokens."""
 
-    input_tokens: int
-    output_tokens: int
-    web_searches: int
+    input_tokens: int = 0
+    output_tokens: int = 0
+    web_searches: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    file_searches: int = 0
 
 
 _BY_EFFORT: Final = {
@@ -141,6 +144,7 @@ _BY_EFFORT: Final = {
     "xhigh": Use(120_000, 40_000, 12),
     "max": Use(200_000, 60_000, 20),
 }
+_NOTHING: Final = Use()
 
 
 def guess(model: str, effort: str, *, background: bool, max_output_tokens: int | None = None) -> Use:
@@ -150,7 +154,7 @@ def guess(model: str, effort: str, *, background: bool, max_output_tokens: int |
     """
     family = family_of(model)
     times = (1 if family is None else family.calls) * (2 if background else 1)
-    read, wrote, searches = _BY_EFFORT.get(effort, _BY_EFFORT["max"])
+    read, wrote, searches, *_ = _BY_EFFORT.get(effort, _BY_EFFORT["max"])
     most = math.inf if max_output_tokens is None else max_output_tokens
     return Use(read * times, int(min(wrote * times, most)), searches * times)
 
@@ -183,54 +187,34 @@ class PriceList:
     def __init__(self, own: Mapping[str, ModelPrice]) -> None:
         self._own = own
 
-    def knows(self, model: str, service_tier: str | None = None) -> bool:
-        """Tell whether the cost of a call of `model` can be estimated."""
-        return self.cost(model, service_tier=service_tier) is not None
-
     def as_of(self, model: str) -> str | None:
         """Return the day of the price of a model; None for the user's own, whose day is not known."""
         return AS_OF if self._own_price(model) is None else None
 
-    def cost(
-        self,
-        model: str,
-        *,
-        input_tokens: int = 0,
-        cached_tokens: int = 0,
-        cache_write_tokens: int = 0,
-        output_tokens: int = 0,
-        web_searches: int = 0,
-        file_searches: int = 0,
-        service_tier: str | None = None,
-    ) -> float | None:
-        """Return what that costs in US dollars; None where the model's price, or that of the tier, is not known."""
+    def cost(self, model: str, use: Use = _NOTHING, service_tier: str | None = None) -> float | None:
+        """Return what `use` costs in US dollars; None if the price of the model or of the tier is not known."""
         own = self._own_price(model)
         search = WEB_SEARCH if own is None or own.web_search is None else own.web_search
-        if own is not None:
+        price, factor = family_of(model), _factor(family_of(model), service_tier)
+        if own is not None:  # for every tier
             cached = own.input if own.cached_input is None else own.cached_input
-            price, factor = Model(own.input, cached, own.output), 1.0  # for every tier
-        elif (found := family_of(model)) is None or (its := _tier(found, service_tier)) is None:
+            price, factor = Model(own.input, cached, own.output), 1.0
+        if price is None or factor is None:
             return None
-        else:
-            price, factor = found, its
-        is_long = price.long and input_tokens > LONG
-        written = min(cache_write_tokens, input_tokens - cached_tokens)
-        fresh = input_tokens - cached_tokens - written
-        read = (fresh + written * price.writes) * price.input + cached_tokens * price.cached
-        wrote = output_tokens * price.output
-        tokens = read * (_LONG_INPUT if is_long else 1) + wrote * (_LONG_OUTPUT if is_long else 1)
-        return tokens * factor / _MILLION + web_searches * search + file_searches * FILE_SEARCH
+        written = min(use.cache_write_tokens, use.input_tokens - use.cached_tokens)
+        fresh = use.input_tokens - use.cached_tokens - written
+        read = (fresh + written * price.writes) * price.input + use.cached_tokens * price.cached
+        wrote = use.output_tokens * price.output
+        if price.long and use.input_tokens > LONG:
+            read, wrote = read * _LONG_INPUT, wrote * _LONG_OUTPUT
+        return (read + wrote) * factor / _MILLION + use.web_searches * search + use.file_searches * FILE_SEARCH
 
     def _own_price(self, model: str) -> ModelPrice | None:
-        for name in (*_names(model), *_names(model.lower())) if self._own else ():
-            if name in self._own:
-                return self._own[name]
-        return None
+        names = (*_names(model), *_names(model.lower())) if self._own else ()
+        return next((self._own[name] for name in names if name in self._own), None)
 
 
-def _tier(model: Model, tier: str | None) -> float | None:
-    if tier == "flex":
-        return 0.5
+def _factor(model: Model | None, tier: str | None) -> float | None:
     if tier in ("priority", "fast"):
-        return model.fast
-    return 1.0 if tier in (None, "auto", "default", "scale") else None
+        return None if model is None else model.fast
+    return {None: 1.0, "auto": 1.0, "default": 1.0, "scale": 1.0, "flex": 0.5}.get(tier)
