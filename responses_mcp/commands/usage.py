@@ -78,7 +78,9 @@ def _usage(options: argparse.Namespace) -> None:
 def _as_json(row: Row, by: str) -> dict[str, Any]:
     found: dict[str, Any] = {by: row.name or None, **row._asdict()}
     del found["name"]
-    found["cost_usd"], found["uncounted_usd"] = round(found.pop("usd"), 6), round(found.pop("held"), 6)
+    usd, held = found.pop("usd"), found.pop("held")
+    found["cost_usd"] = None if row.unpriced == row.calls else round(usd, 6)
+    found["uncounted_usd"] = round(held, 6)
     found["calls_without_price"] = found.pop("unpriced")
     return found
 
@@ -103,7 +105,8 @@ def _say_table(rows: Sequence[Row], by: str, days: int) -> None:
 
 def _cells(row: Row) -> tuple[str, ...]:
     counts = (row.calls, row.input_tokens, row.cached_tokens, row.output_tokens, row.searches)
-    return (*(f"{count:,}" for count in counts), dollars(row.usd))
+    cost = dollars(row.usd) if not row.unpriced else f"{dollars(row.usd)} + unknown"
+    return (*(f"{count:,}" for count in counts), "unknown" if row.unpriced == row.calls else cost)
 
 
 def _calls(count: int) -> str:

@@ -101,9 +101,18 @@ async def test_calls_without_a_price_are_counted_below_the_table(
 ) -> None:
     monkeypatch.setenv("MODEL_ANSWER", "llama-9")
     output(await command("ask", "Why?"))
-    assert output(await command("usage")).splitlines()[-1] == (
-        "Of 1 call the price is not known; add it under `prices`."
-    )
+    shown = output(await command("usage", "--by", "model")).splitlines()
+    assert shown[1].split()[-1] == "unknown"
+    assert shown[-1] == "Of 1 call the price is not known; add it under `prices`."
+    assert "$0.00" not in "".join(shown)
+    monkeypatch.setenv("MODEL_ANSWER", "gpt-5.2")
+    output(await command("ask", "Why?"))
+    assert output(await command("usage")).splitlines()[1].endswith(" + unknown")
+    found = json.loads(output(await command("usage", "--by", "model", "--json")))["rows"]
+    assert {row["model"]: (row["cost_usd"] is None, row["calls_without_price"]) for row in found} == {
+        "llama-9": (True, 1),
+        "gpt-5.2": (False, 0),
+    }
 
 
 async def test_an_empty_ledger_says_so(ledger: Path, command: Command) -> None:
