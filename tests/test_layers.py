@@ -94,7 +94,7 @@ def test_exactly_one_module_knows_httpx() -> None:
 
 
 def test_exactly_one_module_knows_yaml() -> None:
-    assert importers_of("yaml") == {"settings.yaml_nodes"}
+    assert importers_of("yaml") == {"settings.yaml_file"}
 
 
 @pytest.mark.rule("P6", "spec 13")

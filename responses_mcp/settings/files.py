@@ -1,7 +1,7 @@
 """Reading the configuration file (spec 5.2) and those that it names: with a size limit, and a reason in words.
 
 PyYAML is imported when there is a file to read and not before, because it is most of what a start would cost; the
-part that needs it is `yaml_nodes`.
+part that needs it is `yaml_file`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 
 from responses_mcp.errors import exhausted
 from responses_mcp.settings.findings import Findings, place
-from responses_mcp.settings.setting import Given
 
 LIMIT: Final = 128 * 1024
 """Bytes that a configuration file may have; reading more would hold up the start by seconds."""
@@ -101,7 +100,7 @@ class ConfigFile(NamedTuple):
     """What a file gave: values by dotted key. A profile's own key is there if the file names the profile."""
 
     path: Path
-    values: Mapping[str, Given]
+    values: Mapping[str, object]
 
 
 def read_config(path: Path, findings: Findings) -> ConfigFile | None:
@@ -110,9 +109,9 @@ def read_config(path: Path, findings: Findings) -> ConfigFile | None:
     A file that is there and cannot be used gives one problem and no values, so that everything keeps its default.
     """
     text = read_text(path, LIMIT)
-    values: dict[str, Given] = {}
+    values: dict[str, object] = {}
     if not isinstance(text, Unread):
-        from responses_mcp.settings.yaml_nodes import values_in  # noqa: PLC0415 - the only way to PyYAML
+        from responses_mcp.settings.yaml_file import values_in  # noqa: PLC0415 - the only way to PyYAML
 
         values = values_in(path, text, findings)
     elif text.missing:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from responses_mcp.secrets import is_unfilled
 from responses_mcp.settings import schema
 from responses_mcp.settings.files import ConfigFile, absolute, expanded
 from responses_mcp.settings.findings import Findings, Part, place
-from responses_mcp.settings.setting import BadValue, Given, Outside, Setting, from_text, from_yaml
+from responses_mcp.settings.setting import BadValue, Outside, Setting, from_text, from_yaml
+
+IN_FILE: Final = "file"
+"""The origin of what the file says; others are `env NAME`, an option such as `--debug`, and `default`."""
 
 
 class Layers:
@@ -35,14 +38,12 @@ class Layers:
         """Return a variable without surrounding blanks; an empty one counts as unset."""
         return self.environ.get(name, "").strip() if name is not None else ""
 
-    def given(self, key: str) -> Given | None:
-        """Return what the file says for a key."""
-        return self.file.values.get(key)
-
-    def origin(self, key: str) -> str | Given | None:
+    def origin(self, key: str) -> str | None:
         """Return where a key is set, the environment before the file; None if in neither."""
         name = schema.BY_KEY[key].env
-        return f"env {name}" if self.env(name) else self.given(key)
+        if self.env(name):
+            return f"env {name}"
+        return IN_FILE if key in self.file.values else None
 
     def has_any(self, section: str) -> bool:
         """Tell whether the file sets anything in a section."""
@@ -57,11 +58,10 @@ class Layers:
         if text:
             self.accept(setting.key, self.read(setting, text, str(setting.env)), f"env {setting.env}")
             return
-        given = self.given(setting.key)
-        if given is None:
-            self.accept(setting.key, setting.default, "default")
+        if setting.key in self.file.values:
+            self.accept(setting.key, from_yaml(setting, self.file.values[setting.key], self.findings), IN_FILE)
         else:
-            self.accept(setting.key, from_yaml(setting, given.value, self.findings), given)
+            self.accept(setting.key, setting.default, "default")
 
     def read(self, setting: Setting, text: str, name: str) -> object:
         """Read the text of a variable for a setting; a client may have left in it what it should have replaced."""
@@ -70,7 +70,7 @@ class Layers:
             return BadValue(("a placeholder left unfilled (not shown)",), cure=cure)
         return from_text(setting, text, self.findings)
 
-    def accept(self, key: str, value: object, origin: str | Given) -> None:
+    def accept(self, key: str, value: object, origin: str) -> None:
         """Take a value and its origin; a refused one becomes a problem, and its default takes its place.
 
         A number out of range becomes a warning, and one within it takes its place.
@@ -90,36 +90,36 @@ class Layers:
             value = str(absolute(path) if setting.kind == "folder" else path)
         self.values[key], self.sources[key] = value, self.source_of(origin)
 
-    def problem(self, key: str, bad: BadValue, origin: str | Given) -> None:
+    def problem(self, key: str, bad: BadValue, origin: str) -> None:
         """Add the problem of one value, with its place and cure."""
         expected = bad.expected or schema.BY_KEY[key].expected
         cure = bad.cure or _cure(schema.BY_KEY[key], origin)
         self.findings.problem(f"{key}: expected {expected}, got ", *bad.got, where=self.where(origin), cure=cure)
 
-    def where(self, origin: str | Given) -> tuple[Part, ...]:
+    def where(self, origin: str) -> tuple[Part, ...]:
         """Return the place a value came from, as the `where` of a finding."""
-        return (f"from {origin}",) if isinstance(origin, str) else place(self.file.path, origin.line)
+        return place(self.file.path) if origin == IN_FILE else (f"from {origin}",)
 
     def section(self, name: str) -> dict[str, Any]:
         """Return the decided values right below a section, by their last name."""
         return {key.rpartition(".")[2]: value for key, value in self.values.items() if key.rpartition(".")[0] == name}
 
-    def source_of(self, origin: str | Given) -> str:
+    def source_of(self, origin: str) -> str:
         """Return the place a value came from, as `sources` has it."""
-        if isinstance(origin, Given):
+        if origin == IN_FILE:
             return f"yaml:{self.file.path}"
         if origin.startswith("env "):
             return f"env:{origin.removeprefix('env ')}"
         return f"cli:{origin}" if origin.startswith("--") else origin
 
-    def _path(self, text: str, origin: str | Given) -> Path:
+    def _path(self, text: str, origin: str) -> Path:
         path = expanded(text, self._home, windows=self._windows)
-        return self.file.path.parent / path if isinstance(origin, Given) else path
+        return self.file.path.parent / path if origin == IN_FILE else path
 
 
-def _cure(setting: Setting, origin: str | Given) -> str:
-    if isinstance(origin, Given):
-        return "correct or remove that line"
+def _cure(setting: Setting, origin: str) -> str:
+    if origin == IN_FILE:
+        return "correct or remove it"
     if origin.startswith("--"):
         return "correct the option or leave it out"
     return "set it to a number or unset it" if setting.kind in {"integer", "number"} else "correct it or unset it"

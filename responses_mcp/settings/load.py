@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from responses_mcp.settings import model, schema
 from responses_mcp.settings.files import ConfigFile, absolute, cache_folder, expanded, read_config, state_folder
 from responses_mcp.settings.findings import Findings, Raw
-from responses_mcp.settings.layers import Layers
+from responses_mcp.settings.layers import IN_FILE, Layers
 from responses_mcp.settings.setting import OFF, ON, BadValue, from_text
 
 FOLDER: Final = "openai-responses-mcp"
@@ -194,13 +194,12 @@ def _openai(layers: Layers) -> model.OpenAISettings:
 
 
 def _headers(layers: Layers) -> tuple[dict[str, str], dict[str, str]]:
-    given = layers.given("openai.headers_env")
-    if given is None or layers.sources["openai.headers_env"] == "default":
+    if layers.sources["openai.headers_env"] == "default":
         return {}, {}
     from responses_mcp.settings.address import header_values  # noqa: PLC0415 - most servers have none
 
     names, headers = header_values(
-        layers.values["openai.headers_env"], layers.environ, layers.findings, layers.where(given)
+        layers.values["openai.headers_env"], layers.environ, layers.findings, layers.where(IN_FILE)
     )
     source = layers.sources.pop("openai.headers_env") if names else "default"
     layers.sources.update({f"openai.headers_env.{name}": source for name in names} or {"openai.headers_env": source})
@@ -336,12 +335,12 @@ def _profiles(layers: Layers) -> Mapping[str, model.Profile]:
     first = schema.PROFILES[0]
     for name in schema.PROFILES:
         at = f"model_profiles.{name}"
-        given = layers.given(at)
+        in_file = layers.file.values
         if not layers.env(schema.BY_KEY[f"{at}.model"].env):
-            if given is None and name != first:
+            if at not in in_file and name != first:
                 continue
-            if given is not None and given.value is None:
-                layers.sources[at] = layers.source_of(given)
+            if in_file.get(at, at) is None:
+                layers.sources[at] = layers.source_of(IN_FILE)
                 continue
         for field in _PROFILE_FIELDS:
             _pick_field(layers, f"{at}.{field}", f"model_profiles.{first}.{field}")
@@ -353,8 +352,8 @@ def _profiles(layers: Layers) -> Mapping[str, model.Profile]:
     if first not in profiles:
         layers.findings.problem(
             f"model_profiles.{first}: expected a profile, because every call needs one, got null",
-            where=layers.where(layers.given(f"model_profiles.{first}") or "default"),
-            cure="remove that line or set MODEL_ANSWER",
+            where=layers.where(IN_FILE),
+            cure="remove the null or set MODEL_ANSWER",
         )
     return MappingProxyType(profiles)
 
@@ -378,26 +377,26 @@ def _pick_field(layers: Layers, key: str, fallback: str) -> None:
 def _policy(layers: Layers) -> model.PolicySettings:
     system = model.SystemPolicy(**layers.section("policy.system"))
     instructions = None
-    given = layers.given("policy.system.path")
-    if given is None and system.source == "file":
+    origin = layers.origin("policy.system.path")
+    if origin is None and system.source == "file":
         bad = BadValue(
             ("none",),
             expected="the path of a file, because policy.system.source is file",
             cure="add the path or set the source to builtin",
         )
-        layers.problem("policy.system.path", bad, layers.given("policy.system.source") or "default")
-    elif given is not None and system.path is not None and system.source == "file":
+        layers.problem("policy.system.path", bad, IN_FILE)
+    elif origin is not None and system.path is not None and system.source == "file":
         from responses_mcp.settings import system_policy  # noqa: PLC0415 - few starts need the text
 
         built_in = system_policy.built_in(layers.values["locale.time_zone"])
-        where = layers.where(given)
+        where = layers.where(origin)
         instructions = system_policy.instructions_from(
             Path(system.path), system.merge, built_in, where, layers.findings
         )
-    elif given is not None and system.path is not None:
+    elif origin is not None and system.path is not None:
         layers.findings.warning(
             "policy.system.path: this file is not used, because policy.system.source is builtin",
-            where=layers.where(given),
+            where=layers.where(origin),
             cure="set the source to file or remove the path",
         )
     for name in ("revision", "sha256", "length"):

@@ -50,8 +50,10 @@ _DECIMAL: Final = r"[+-]?[0-9]{1,30}"
 _FRACTION: Final = r"[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})"
 _ENV_NAME: Final = r"[A-Za-z_][A-Za-z0-9_]{0,254}"
 _DOMAIN: Final = r"[^\s,\x00-\x1f\x7f]{1,253}"
-ON: Final = frozenset({"1", "true", "yes", "on"})
-OFF: Final = frozenset({"0", "false", "no", "off"})
+YES: Final = frozenset({"yes", "on"})
+NO: Final = frozenset({"no", "off"})
+ON: Final = YES | {"1", "true"}
+OFF: Final = NO | {"0", "false"}
 
 _ZONES_OF_WINDOWS: Final = "; on Windows, names are known once the Python package tzdata is installed beside this one"
 
@@ -160,20 +162,6 @@ def value_of(settings: Settings, key: str) -> object:
     return value
 
 
-class Given(NamedTuple):
-    """A value from the file and the line it is on. None is YAML's null, kept only under a profile's name."""
-
-    value: object
-    line: int
-
-
-class Odd(NamedTuple):
-    """A YAML value that no setting takes: what it is ("a date", "a mapping"), and how it was written."""
-
-    kind: str
-    text: str = ""
-
-
 class BadValue(NamedTuple):
     """Why a value cannot be used: what it is, and words to use instead of the setting's and origin's own."""
 
@@ -204,8 +192,6 @@ def described(value: object) -> tuple[Part, ...]:
         return (Raw(repr(value), quoted=False), " (a number)")
     if value is None:
         return ("nothing",)
-    if isinstance(value, Odd):
-        return (Raw(value.text), f" ({value.kind})") if value.text else (value.kind,)
     return ("a mapping" if isinstance(value, dict) else "a list",)
 
 
@@ -237,6 +223,9 @@ def from_yaml(setting: Setting, value: object, findings: Findings) -> object:
     Returns the value, an `Outside`, or a `BadValue`.
     """
     if setting.kind in {"boolean", "debug"}:
+        word = value.lower() if isinstance(value, str) else ""
+        if word in YES | NO:  # as YAML 1.1 has them
+            return word in YES
         return value if isinstance(value, bool) else _bad(value, findings)
     if setting.kind == "integer":
         if isinstance(value, float) and value.is_integer():
@@ -257,7 +246,9 @@ def from_yaml(setting: Setting, value: object, findings: Findings) -> object:
             return from_text(setting, value, findings)
         return read(cast("list[object]", value), findings) if isinstance(value, list) else _bad(value, findings)
     if setting.kind == "headers":
-        return value if isinstance(value, dict) else _bad(value, findings)  # pyright: ignore[reportUnknownVariableType]
+        pairs = cast("dict[str, object]", value).items() if isinstance(value, dict) else ()
+        given = {name: each for name, each in pairs if each is not None}
+        return given if isinstance(value, dict) else _bad(value, findings)
     if setting.kind in {"path", "folder"} and isinstance(value, str) and _has_control(value):
         return _bad(value, findings)._replace(cure=SINGLE_QUOTES)  # most likely a tab, which "C:\temp" has
     return _text(setting, value, findings) if isinstance(value, str) else _bad(value, findings)
@@ -368,7 +359,7 @@ def _odd(value: object, findings: Findings) -> bool:
         return any(_odd(each, findings) for each in cast("list[object]", value))
     if isinstance(value, str):
         return findings.holds_secret(value) or looks_like_key(value)
-    return isinstance(value, Odd) or (isinstance(value, float) and not math.isfinite(value))
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _prices(value: object) -> Mapping[str, ModelPrice] | BadValue:

@@ -20,9 +20,7 @@ def manuals(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("yaml", "number"), [("0", 0.0), ("1", 1.0), ("0.5", 0.5), (".5", 0.5), ("5.0e-1", 0.5), ("+0.25", 0.25)]
-)
+@pytest.mark.parametrize(("yaml", "number"), [("0", 0.0), ("1", 1.0), ("0.5", 0.5), ("5.0e-1", 0.5), ("5E-1", 0.5)])
 def test_a_number_in_the_file_is_a_float_and_may_be_written_as_an_integer(
     yaml: str, number: float, tmp_path: Path
 ) -> None:
@@ -36,9 +34,9 @@ def test_a_number_in_the_file_is_a_float_and_may_be_written_as_an_integer(
     [
         ("true", "true (a boolean)"),
         ('"0.5"', '"0.5"'),
-        (".inf", '".inf" (a number in another form than plain decimal)'),
-        (".nan", '".nan" (a number in another form than plain decimal)'),
-        ("!!float ._", '"._" (a number in another form than plain decimal)'),
+        (".5", '".5"'),
+        (".inf", '".inf"'),
+        (".nan", '".nan"'),
         ("1.0e+400", "inf (a number)"),
         ("[0.5]", "a list"),
     ],
@@ -47,7 +45,7 @@ def test_a_wrong_number_in_the_file_is_named_with_type_place_and_cure(yaml: str,
     loaded = load(tmp_path, f"manuals:\n  find:\n    exploration_ratio: {yaml}\n")
     assert problem(loaded) == (
         f"manuals.find.exploration_ratio: expected a number from 0 to 1, got {got} "
-        f"(from {usual_place(tmp_path)} line 3); correct or remove that line."
+        f"(from {usual_place(tmp_path)}); correct or remove it."
     )
     assert loaded.settings == Settings(problems=loaded.problems)
 
@@ -187,7 +185,7 @@ def test_a_list_with_manuals_needs_a_root(tmp_path: Path) -> None:
     for loaded, where in (
         (load(tmp_path, toolsets="manuals"), "--toolsets"),
         (load(tmp_path, environ={"MCP_TOOLSETS": "answer,manuals"}), "env MCP_TOOLSETS"),
-        (load(tmp_path, "server:\n  toolsets: [manuals]\n"), f"{usual_place(tmp_path)} line 2"),
+        (load(tmp_path, "server:\n  toolsets: [manuals]\n"), f"{usual_place(tmp_path)}"),
     ):
         assert problem(loaded) == expected.format(where)
         assert loaded.settings.toolsets == ("answer",)

@@ -48,19 +48,12 @@ def test_a_place_and_a_search_of_files_are_taken_from_answer_as_a_whole_or_not_a
         ("user_location: {country: Japan}", 'country: expected two capital letters such as JP, got "Japan"'),
         ('user_location: {city: "a\\nb"}', "city: expected text in one line"),
         ("file_search: {filters: [1]}", "filters: expected a mapping, got a list"),
-        ("file_search: {filters: {a: 2026-01-01}}", "filters: expected a mapping, got a mapping"),
+        ("file_search: {filters: {a: 1.0e+400}}", "filters: expected a mapping, got a mapping"),
         ("file_search: {vector_store_ids: x}", "vector_store_ids: expected a list of at most 100 names"),
     ],
 )
 def test_what_cannot_be_passed_on_is_a_problem(tmp_path: Path, yaml: str, named: str) -> None:
     assert named in problem(load(tmp_path, f"model_profiles: {{answer: {{{yaml}}}}}\n"))
-
-
-def test_aliases_within_aliases_come_to_an_end(tmp_path: Path) -> None:
-    lines = ["a0: &a0 {x: 1}", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))]
-    inner = "\n        ".join(lines)
-    yaml = f"model_profiles:\n  answer:\n    file_search:\n      filters:\n        {inner}\n"
-    assert "filters: expected a mapping" in problem(load(tmp_path, yaml))
 
 
 def test_prices_are_read_by_model_and_their_source_is_kept(tmp_path: Path) -> None:

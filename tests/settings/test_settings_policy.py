@@ -61,7 +61,7 @@ def test_a_file_that_cannot_be_used_is_a_problem(content: bytes | None, got: str
     path = usual_place(tmp_path).parent / "policy.md"
     assert problem(loaded) == (
         f"policy.system.path: expected a text file in UTF-8 of at most 256 KiB, got {got} at {path} "
-        f"(from {usual_place(tmp_path)} line 1); correct the file or set policy.system.source to builtin."
+        f"(from {usual_place(tmp_path)}); correct the file or set policy.system.source to builtin."
     )
     assert loaded.settings.policy.instructions is None
 
@@ -74,7 +74,7 @@ def test_a_path_that_holds_no_file_is_a_problem(path: str, tmp_path: Path) -> No
 def test_the_source_file_needs_a_path(tmp_path: Path) -> None:
     assert problem(load(tmp_path, "policy:\n  system:\n    source: file\n")) == (
         "policy.system.path: expected the path of a file, because policy.system.source is file, got none "
-        f"(from {usual_place(tmp_path)} line 3); add the path or set the source to builtin."
+        f"(from {usual_place(tmp_path)}); add the path or set the source to builtin."
     )
 
 

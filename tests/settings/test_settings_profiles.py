@@ -58,7 +58,7 @@ def test_null_removes_answer_which_is_the_only_problem(tmp_path: Path) -> None:
     loaded = load(tmp_path, "model_profiles:\n  answer: null\n")
     assert problem(loaded) == (
         "model_profiles.answer: expected a profile, because every call needs one, got null "
-        f"(from {usual_place(tmp_path)} line 2); remove that line or set MODEL_ANSWER."
+        f"(from {usual_place(tmp_path)}); remove the null or set MODEL_ANSWER."
     )
     assert dict(loaded.settings.model_profiles) == {}
     assert loaded.sources["model_profiles.answer"] == f"yaml:{usual_place(tmp_path)}"

@@ -57,7 +57,7 @@ def test_a_key_in_the_wrong_place_of_the_file_is_not_shown(form: str, tmp_path: 
     wrong = form.format(CANARY)
     for keys in in_parts([setting.key for setting in SETTINGS]):
         loaded = load(tmp_path, f"{nested(keys, wrong)}\n", {"OPENAI_API_KEY": CANARY})
-        assert len(loaded.problems) == len(keys)
+        assert len(loaded.problems) == (1 if wrong.startswith("!") else len(keys))  # no file may have tags
         silent(loaded, CANARY)
 
 
@@ -114,9 +114,7 @@ def test_a_key_in_the_file_is_a_problem_that_says_where_it_belongs(place: str, t
 
 
 def test_an_empty_place_for_the_key_is_only_an_unknown_key(tmp_path: Path) -> None:
-    loaded = load(tmp_path, "openai: {api_key: }\n")
-    assert loaded.problems == ()
-    assert loaded.warnings[0].startswith("openai.api_key: unknown key")
+    assert problem(load(tmp_path, "openai: {api_key: }\n")).startswith("openai.api_key: unknown key")
 
 
 def test_a_long_secret_is_masked_before_it_is_cut(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from responses_mcp.settings.time_zone import zone_of
 from .loading import clean, load, problem, usual_place, warning
 
 
-@pytest.mark.parametrize(("yaml", "number"), [("4", 4), ("4.0", 4), ("+4", 4), ("0", 0), ("1_0", 10), ("!!int 4", 4)])
+@pytest.mark.parametrize(("yaml", "number"), [("4", 4), ("4.0", 4), ("0", 0), ("-0", 0), ("1e1", 10)])
 def test_an_integer_in_the_file_may_be_written_with_an_empty_fraction(yaml: str, number: int, tmp_path: Path) -> None:
     retries = clean(load(tmp_path, f"request: {{max_retries: {yaml}}}\n")).settings.request.max_retries
     assert retries == number
@@ -22,23 +22,20 @@ def test_an_integer_in_the_file_may_be_written_with_an_empty_fraction(yaml: str,
     ("yaml", "got"),
     [
         ("true", "true (a boolean)"),
-        ("no", "false (a boolean)"),
+        ("NO", '"NO"'),
+        ("+3", '"+3"'),
+        ("1_0", '"1_0"'),
         ("3.5", "3.5 (a number)"),
         ('"3"', '"3"'),
         ("many", '"many"'),
         ("[3]", "a list"),
         ("{a: 3}", "a mapping"),
-        (".inf", '".inf" (a number in another form than plain decimal)'),
-        (".nan", '".nan" (a number in another form than plain decimal)'),
-        ("0x3", '"0x3" (a number in another form than plain decimal)'),
-        ("010", '"010" (a number in another form than plain decimal)'),
-        ("1:30", '"1:30" (a number in another form than plain decimal)'),
+        (".inf", '".inf"'),
+        ("0x3", '"0x3"'),
+        ("010", '"010"'),
+        ("1:30", '"1:30"'),
         ("1.0e+400", "inf (a number)"),
-        ("2026-01-01", '"2026-01-01" (a date)'),
-        ("!!timestamp nonsense", '"nonsense" (a date)'),
-        ("!!python/object:os.system {}", "a mapping"),
-        ("!secret x", "a value with a tag of its own"),
-        ("!!bool perhaps", "a value with a tag of its own"),
+        ("2026-01-01", '"2026-01-01"'),
         ('""', '""'),
         ('"a\\nb\\u202e\\ud800"', '"a\\nb\\u202e\\ud800"'),
     ],
@@ -46,8 +43,8 @@ def test_an_integer_in_the_file_may_be_written_with_an_empty_fraction(yaml: str,
 def test_a_wrong_integer_in_the_file_is_named_with_type_place_and_cure(yaml: str, got: str, tmp_path: Path) -> None:
     loaded = load(tmp_path, f"request:\n  max_retries: {yaml}\n")
     assert problem(loaded) == (
-        f"request.max_retries: expected an integer from 0 to 10, got {got} (from {usual_place(tmp_path)} line 2); "
-        "correct or remove that line."
+        f"request.max_retries: expected an integer from 0 to 10, got {got} (from {usual_place(tmp_path)}); "
+        "correct or remove it."
     )
     assert loaded.settings == Settings(problems=loaded.problems)
     assert set(loaded.sources.values()) == {"default"}
@@ -162,7 +159,7 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_known_name(
     yaml: str, key: str, cure: str, tmp_path: Path
 ) -> None:
     loaded = load(tmp_path, f"# a comment\n{yaml}\n")
-    assert warning(loaded) == (f"{key}: unknown key, so it does nothing (from {usual_place(tmp_path)} line 2); {cure}")
+    assert warning(loaded) == (f"{key}: unknown key, so it does nothing (from {usual_place(tmp_path)}); {cure}")
     assert loaded.settings == Settings()
 
 
@@ -182,7 +179,7 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_known_name(
 def test_a_key_of_the_older_version_is_a_warning_that_it_was_dropped(yaml: str, key: str, tmp_path: Path) -> None:
     loaded = load(tmp_path, f"{yaml}\n")
     assert warning(loaded) == (
-        f"{key}: v0.9 dropped this key, so it does nothing (from {usual_place(tmp_path)} line 1); remove it."
+        f"{key}: v0.9 dropped this key, so it does nothing (from {usual_place(tmp_path)}); remove it."
     )
     assert loaded.settings == Settings()
 
@@ -226,7 +223,7 @@ def test_a_number_in_the_file_that_is_out_of_range_is_brought_into_it(
     assert loaded.settings.request.max_retries == value
     assert warning(loaded) == (
         f"request.max_retries: expected an integer from 0 to 10, got {got} (a number), so {value} is used "
-        f"(from {usual_place(tmp_path)} line 2); correct or remove that line."
+        f"(from {usual_place(tmp_path)}); correct or remove it."
     )
 
 
@@ -291,91 +288,43 @@ def test_a_time_zone_that_is_nearly_right_is_told_with_the_one_that_may_be_meant
     assert f"; did you mean {meant}? Correct it or leave it out" in told
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "openai: {base_ulr: %s}",
-        "openai: {baseUrl: %s}",
-        "OpenAI: {base_url: %s}",
-        "base_url: %s",
-        "openai: {endpoint: %s}",
-        "openai: {server: %s}",
-        "open_api: {address: %s}",
-        "gateway: {openai: [{at: %s}]}",
-        "search: {base_url: %s}",
-    ],
-)
-def test_an_unknown_key_that_may_mean_the_address_is_a_problem_for_the_key_would_go_to_another(
-    text: str, tmp_path: Path
+def test_an_unknown_key_below_openai_is_a_problem_because_a_misspelled_address_sends_the_key_elsewhere(
+    tmp_path: Path,
 ) -> None:
-    loaded = load(tmp_path, text % "https://gateway.example/v1" + "\n")
-    assert "perhaps the address that the API key is for" in problem(loaded)
-    assert problem(loaded).count("did you mean openai") == 1
+    cures = {
+        "base_ulr: https://gateway.example/v1": "did you mean openai.base_url?",
+        "baseUrl: https://gateway.example/v1": "did you mean openai.base_url?",
+        "url: gateway": "did you mean openai.base_url?",
+        "project: p": "remove it.",
+        "ca_file: /etc/ssl/corp.pem": "remove it.",
+        "headers: {a: b}": "did you mean openai.headers_env?",
+        "host:": "remove it.",
+    }
+    for text, cure in cures.items():
+        told = problem(load(tmp_path, f"openai: {{{text}}}\n"))
+        key = f"openai.{text.partition(':')[0]}"
+        assert told.startswith(f"{key}: unknown key, where a misspelled one may send the API key elsewhere (from ")
+        assert told.endswith(f"; {cure}")
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "gateway.example",
-        "gateway.example/v1",
-        "gateway.example.",
-        "gateway.example?x=1",
-        "user@gateway.example",
-        "例え.jp",
-        "10.0.0.3",
-        "10.0.0.3:4000/v1",
-        "[::1]:4000",
-        "localhost:4000",
-    ],
-)
-def test_an_address_below_openai_needs_no_scheme_to_be_one(value: str, tmp_path: Path) -> None:
-    told = problem(load(tmp_path, f"openai: {{at: '{value}'}}\n"))
-    assert "; did you mean openai.base_url? If not, remove it." in told
-    told = problem(load(tmp_path, f"opnai: {{host: '{value}'}}\n"))
-    assert told.endswith("; did you mean openai?")
-
-
-@pytest.mark.parametrize("name", ["host", "server", "api_endpoint", "apiHost"])
-def test_a_word_below_openai_is_an_address_where_its_key_is_called_so(name: str, tmp_path: Path) -> None:
-    told = problem(load(tmp_path, f"openai: {{{name}: gateway}}\n"))
-    assert "perhaps the address that the API key is for" in told
-
-
-@pytest.mark.parametrize("host", ["gpt-5.example.com", "gpt-4.internal.example:8080", "gpt-4o.corp.example/v1"])
-def test_a_host_that_begins_like_a_model_is_an_address(host: str, tmp_path: Path) -> None:
-    assert "perhaps the address that the API key is for" in problem(load(tmp_path, f"openai: {{address: {host}}}\n"))
-
-
-def test_an_address_by_its_dotted_name_is_told_to_be_written_as_mappings(tmp_path: Path) -> None:
-    told = problem(load(tmp_path, "openai.base_url: https://gateway.example/v1\n"))
-    assert told.endswith("; write it as nested mappings, one level a line.")
-
-
-def test_the_misspelled_address_of_something_else_is_told_as_that(tmp_path: Path) -> None:
-    told = problem(load(tmp_path, "manuals: {embeddings: {baseurl: https://e.example/v1}}\n"))
-    assert told.endswith("; did you mean manuals.embeddings.base_url?")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "openai: {project: p}",
-        "opnai: {organization: org-1}",
-        "openai: {model_name: gpt-5.2}",
-        "openai: {headers: {a: b}}",
-        "openai: {baseurl: }",
-        "openai: {host: ''}",
-        "openai: {server: true}",
-        "openai: {ca_file: /etc/ssl/corp.pem}",
-        "openai: {ca_file: corp.pem}",
-        "openai: {time: '0:30'}",
-        "openai: {models: [gpt-5.nano]}",
-        "openapi: {paths: {}}",
-        "notes: 'ask Joe, see https://wiki.example/x'",
-        "$schema: https://json.example/schema",
-    ],
-)
-def test_an_unknown_key_without_an_address_is_a_warning(text: str, tmp_path: Path) -> None:
-    loaded = load(tmp_path, f"{text}\n")
-    assert loaded.problems == ()
-    assert "unknown key" in loaded.warnings[0]
+def test_an_unknown_key_elsewhere_is_a_warning_whatever_its_value(tmp_path: Path) -> None:
+    yaml = """
+OpenAI: {base_url: https://gateway.example/v1}
+request.max_retries: 1
+manuals: {embeddings: {baseurl: https://e.example/v1}}
+notes: 'ask Joe, see https://wiki.example/x'
+$schema: https://json.example/schema
+<<: {request: {max_retries: 1}}
+NO: 1
+"""
+    loaded = load(tmp_path, yaml)
+    assert loaded.settings == Settings()
+    assert [(text.partition(":")[0], text.partition("; ")[2]) for text in loaded.warnings] == [
+        ("OpenAI", "did you mean openai?"),
+        ("request.max_retries", "write it as nested mappings, one level a line."),
+        ("manuals.embeddings.baseurl", "did you mean manuals.embeddings.base_url?"),
+        ("notes", "remove it."),
+        ("$schema", "remove it."),
+        ("<<", "remove it."),
+        ("NO", "remove it."),
+    ]
