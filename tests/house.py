@@ -69,8 +69,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("settings.system_policy", "settings.time_zone", "usage.bill", "usage.meter"),
     },
     "manuals.requests": {"json_types", "sanitization", "manuals.errors", "manuals.words"},
+    "manuals.formats": set(),
     "manuals.files": {
         *("errors", "json_types", "manuals.errors", "manuals.cancellation", "manuals.requests", "manuals.words"),
+        "manuals.formats",
     },
     "manuals.index": {
         "errors",
@@ -78,6 +80,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "manuals.cancellation",
         "manuals.words",
         "manuals.files",
+        "manuals.formats",
         "manuals.requests.paths",
     },
     "manuals.embeddings": {
@@ -104,6 +107,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "settings.model",
             "manuals.requests",
             "manuals.files",
+            "manuals.formats",
             "manuals.index",
             "manuals.embeddings",
             "manuals.search",

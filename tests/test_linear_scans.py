@@ -22,13 +22,13 @@ from responses_mcp.json_types import replace_lone_surrogates
 from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files import passages
+from responses_mcp.manuals.files.documents import Unserved, document_of
 from responses_mcp.manuals.files.folder import Stamp
 from responses_mcp.manuals.files.pages import Text
 from responses_mcp.manuals.files.passages import Wanted
-from responses_mcp.manuals.files.sections import headings, sections
 from responses_mcp.manuals.files.snippets import around
 from responses_mcp.manuals.files.texts import Anchors, Lines, spans
-from responses_mcp.manuals.index.rows import Hashed, entries, indexed
+from responses_mcp.manuals.index.rows import entries, indexed
 from responses_mcp.manuals.requests.parsing import parse_find
 from responses_mcp.manuals.requests.paths import parse_child_id, parts_of
 from responses_mcp.manuals.results import decomposition
@@ -53,6 +53,7 @@ from responses_mcp.testing.client import connected_client
 from tests.debug_lines import configured
 from tests.growth import Hostile, superlinear
 from tests.manuals.found import row
+from tests.manuals.written import headings, sections
 from tests.test_linear_time import FRAGMENTS
 
 TODAY = "2026-11-22"
@@ -109,7 +110,14 @@ def file_of(text: str) -> io.BytesIO:
 
 
 def rows(path: str) -> Callable[[str], object]:
-    return lambda text: [indexed(path, *row[1:]) for row in entries(path, Hashed(file_of(text), 2**24), unchecked)]
+    def found(text: str) -> object:
+        try:
+            document = document_of(path, text.encode("utf-8", "replace"), unchecked)
+        except Unserved:
+            return None
+        return [indexed(path, *row[1:]) for row in entries(path, document, unchecked)]
+
+    return found
 
 
 def place(path: str) -> Callable[[str], object]:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from responses_mcp.manuals.cancellation import unchecked
-from responses_mcp.manuals.files.sections import sections
 from responses_mcp.manuals.index.rows import indexed
 from responses_mcp.manuals.index.update import Manual
 from responses_mcp.manuals.requests import FindRequest
@@ -13,6 +12,7 @@ from responses_mcp.manuals.search.candidates import Counts, Reader
 from responses_mcp.manuals.search.find import find
 from responses_mcp.manuals.words import normalise, parts_of_names
 from responses_mcp.settings.model import ManualsSettings
+from tests.manuals.written import sections
 
 
 class Passing(sqlite3.Connection):

@@ -9,14 +9,12 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from itertools import islice
 from typing import Any, Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck, unchecked
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
-from responses_mcp.manuals.files.sections import headings
-from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, Lines, encoding_of, spans
+from responses_mcp.manuals.files.pages import steadily
 from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.files.unserved import SET_ROOT, about_beside, loose_files, names_in_words, root_of_one
 from responses_mcp.manuals.requests import LsRequest, TocRequest
@@ -147,13 +145,11 @@ def _with_headings(folder: Folder, manual_id: str, path: str, most: int, check: 
     if file_type(path) == "json":
         return {"path": path, "headings": [{"title": name, "line_start": 1}]}
     try:
-        with folder.open(manual_id, path) as handle:
-            text = spans(handle, check, encoding=encoding_of(handle, check))
-            listed = list(islice(headings(Lines(text, ENOUGH_OF_A_LINE)), most))
+        _, listed = steadily(folder, manual_id, path, check, lambda text: text.outline().headings[:most])
     except ManualsError as error:
         return {"path": path, "headings": [], "note": error.message}
     rows = [{"title": shown_title(each.title), "line_start": each.line} for each in listed]
-    return {"path": path, "headings": rows or [{"title": name[: -len(".md")], "line_start": 1}]}
+    return {"path": path, "headings": rows or [{"title": name.rpartition(".")[0], "line_start": 1}]}
 
 
 def _too_wide(manual_id: str, prefix: str, found: list[str], check: CancellationCheck) -> ManualsError:

@@ -6,21 +6,23 @@ Places are counted in characters of the text that `texts` gives, so pages join t
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, BinaryIO, Final, TypeVar
 
 from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder, Stamp
-from responses_mcp.manuals.files.sections import Heading, Outline
 from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, START, Anchor, Anchors, Lines, Span, encoding_of, spans
 from responses_mcp.manuals.files.titles import shown_title
+from responses_mcp.manuals.formats import PLAIN
+from responses_mcp.manuals.formats.document import Heading, Outline
+from responses_mcp.manuals.requests.paths import FileType, file_type
 
 _T = TypeVar("_T")
 _TRIES: Final = 3  # of a file that changes while it is read
-_DEEPEST: Final = 6  # level of headings
 _NEAREST: Final = 3  # headings named on either side of a line that is none
 
 
@@ -74,8 +76,11 @@ class Section:
 class Text:
     """The text of an open file. Where it was read is added to `anchors`."""
 
-    def __init__(self, handle: BinaryIO, stamp: Stamp, anchors: Anchors, check: CancellationCheck) -> None:
+    def __init__(
+        self, handle: BinaryIO, stamp: Stamp, anchors: Anchors, check: CancellationCheck, kind: FileType = "md"
+    ) -> None:
         self.stamp = stamp
+        self._type = kind
         self._handle = handle
         self._check = check
         self._anchors = anchors
@@ -142,46 +147,44 @@ class Text:
             if span.end.char >= end:
                 return
 
+    def outline(self) -> Outline:
+        """Return the headings of the file, and what else its sections begin with."""
+        outline = self._anchors.outline
+        if outline is None:
+            outline = PLAIN[self._type](Lines(self.spans(), ENOUGH_OF_A_LINE))
+            self._anchors.outline = outline
+        return outline
+
     def section(self, wanted: int | None, enough: int) -> Section:
         """Find the section whose heading is on a line, by default the first; its length is exact up to `enough`.
 
         Line 1 is also the preamble, or else what follows the front matter, which is shown only where nothing does.
         """
-        lines = Lines(self.spans(), ENOUGH_OF_A_LINE)
-        outline = Outline()
-        begun: Section | None = None
-        level = start = 0
-        text = False  # whether there is some before the first heading
-        before: deque[Heading] = deque(maxlen=_NEAREST)
-        behind: list[Heading] = []
-        for line in lines:
-            if begun is not None and lines.offset - begun.start > enough:
-                break
-            heading = outline.heading(line)
-            if begun is not None:
-                if heading is not None and heading.level <= level:
-                    return replace(begun, length=lines.offset - begun.start)
-            elif heading is None:
-                if before or behind:
-                    continue
-                text = text or bool(line.strip())
-                if outline.front_lines and not start:
-                    start, text = lines.offset + len(line) + 1, False
-                elif text and wanted == 1 and not outline.undecided:
-                    begun, level = Section(1, start, 0), _DEEPEST  # the preamble, which every heading ends
-            elif wanted in (None, heading.line) or (wanted == 1 and start and not behind):
-                begun, level = Section(heading.line, lines.offset, 0, text and wanted is None), heading.level
-            elif heading.line < wanted:
-                before.append(heading)
-            else:
-                behind.append(heading)
-                if len(behind) == _NEAREST:
-                    break
-        if begun is None and wanted in (None, 1) and not behind:  # there is no heading
-            begun = Section(1, start if text else 0, 0)
-        if begun is None:
-            raise _no_heading(wanted, [*before, *behind])
-        return replace(begun, length=lines.length - begun.start)
+        outline = self.outline()
+        headings = outline.headings
+        front = outline.front_lines
+        number = next((number for number, each in enumerate(headings) if each.line == wanted), None)
+        if number is None and headings and (wanted is None or (wanted == 1 and front and not outline.has_preamble)):
+            number = 0
+        if number is not None:
+            heading = headings[number]
+            following = next((each.line for each in headings[number + 1 :] if each.level <= heading.level), None)
+            passed = outline.has_preamble and wanted is None
+            return self._section(heading.line, self.offset_of(heading.line), following, enough, passed=passed)
+        if outline.has_preamble if wanted == 1 else wanted is None:
+            begin = self.offset_of(front + 1) if front and outline.has_preamble else 0
+            return self._section(1, begin, headings[0].line if headings else None, enough)
+        if wanted == 1 and not headings:  # there is nothing else
+            return self._section(1, 0, None, enough)
+        near = bisect_left(headings, wanted or 0, key=attrgetter("line"))
+        raise _no_heading(wanted, headings[max(near - _NEAREST, 0) : near + _NEAREST])
+
+    def _section(self, line: int, begin: int, following: int | None, enough: int, *, passed: bool = False) -> Section:
+        page = self.page(begin, enough + 1, beyond_is_empty=True)
+        length = len(page.text)
+        if following is not None and length and following <= page.start_line + page.text.count("\n"):
+            length = self.offset_of(following) - begin
+        return Section(line, begin, length, passed)
 
     def spans(self, start: Anchor = START) -> Iterator[Span]:
         """Yield the text from a known place on."""
@@ -208,7 +211,8 @@ def steadily(
     for _ in range(_TRIES):
         with folder.open(manual_id, path) as handle:
             stamp = Stamp.of(os.fstat(handle.fileno()))
-            text = Text(handle, stamp, folder.anchors(manual_id, handle.name, stamp), check)
+            kind = file_type(handle.name) or "md"
+            text = Text(handle, stamp, folder.anchors(manual_id, handle.name, stamp), check, kind)
             try:
                 outcome = work(text)
             except ManualsError:
@@ -222,7 +226,7 @@ def steadily(
     )
 
 
-def _no_heading(wanted: int | None, nearest: list[Heading]) -> ManualsError:
+def _no_heading(wanted: int | None, nearest: Sequence[Heading]) -> ManualsError:
     listed = [{"start_line": each.line, "title": shown_title(each.title)} for each in nearest]
     lines = ", ".join(str(each.line) for each in nearest)
     cure = f"pass the line of one, such as {lines}" if lines else "it has no headings, so leave start_line out"

@@ -20,9 +20,8 @@ from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.files.pages import Text, steadily
-from responses_mcp.manuals.files.sections import LEADS, Heading, Outline
 from responses_mcp.manuals.files.snippets import LONGEST, Snippet, around
-from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, ESCAPE, Lines, with_characters, without_short_escapes
+from responses_mcp.manuals.files.texts import ESCAPE, with_characters, without_short_escapes
 from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.requests.paths import file_type
 from responses_mcp.manuals.words import LETTER, normalise, stem, without_raised
@@ -34,6 +33,7 @@ _ROW_OF_JSON: Final = 16_000  # characters that a row of the index has of a JSON
 _WIDTH: Final = 160  # characters in which the words should stand together
 _SHARED: Final = 2 * _WIDTH  # of a piece and the next, so that no match is cut in two
 _MOST_WORDS: Final = 32
+_FAR: Final = 2**62  # characters: behind the end of every file
 _PART: Final = 0.4  # what a word weighs that is only a part of one
 _LONGEST_ABOVE: Final = 400  # characters
 _MOST_FOLDED: Final = 8_192  # pieces, of which a text has a few hundred
@@ -136,7 +136,7 @@ def _row_of_json(text: Text, line: int) -> _Stretch | None:
     try:
         following = text.offset_of(line + 1)
     except ManualsError:  # it is the last line
-        return _Stretch(begin, 2**62)
+        return _Stretch(begin, _FAR)
     return _Stretch(
         begin, following + _length_of_row(text.page(following, 6 * _ROW_OF_JSON, beyond_is_empty=True).text)
     )
@@ -154,56 +154,40 @@ def _length_of_row(text: str) -> int:
 
 
 def _sections(text: Text, wanted: Iterable[Wanted]) -> dict[int, _Stretch]:
-    """Find the sections of Markdown that begin on lines, and have the titles that are looked for, up to the next."""
+    """Find the sections that begin on lines, and have the titles that are looked for, up to the next."""
     titles = {each.line: each.title for each in wanted}
     name = next(iter(wanted)).path.rpartition("/")[2]
     found: dict[int, _Stretch] = {}
-    outline, lines = Outline(), Lines(text.spans(), ENOUGH_OF_A_LINE)
-    above: list[Heading] = []
-    current: int | None = 1 if 1 in titles else None
-    begin: int | None = 0  # of the text of the current section; None until the line behind its heading comes
-    blank = front = True
-    going_on: list[Heading] = []  # those of sections that were found, while headings below them follow
-
-    def close(end: int) -> None:
-        title = above[-1].title if above else outline.front_title
-        if current is not None and (title or name) == titles[current]:
-            crumbs = " > ".join(shown_title(each.title) for each in above if each.line < current)
-            found[current] = _Stretch(end if begin is None else min(begin, end), end, crumbs[-_LONGEST_ABOVE:])
-
-    for line in lines:
-        if begin is None:
-            begin = lines.offset
-        heading = outline.heading(line, lines.number)
-        if heading is None:
-            if not above:
-                if front and outline.front_lines:  # what follows is the preamble, if anything does
-                    begin, blank, front = None, True, False
-                else:
-                    blank = blank and not line.strip()
+    outline = text.outline()
+    for place in outline.places():
+        if (place.title or name) != titles.get(place.line):
             continue
-        if above or not blank:
-            close(lines.offset)
-        if above and above[-1].line in found:
-            going_on.append(above[-1])
-        for each in going_on:
-            found[each.line] = found[each.line]._replace(below=lines.offset)
-        near = lines.offset - 2 * LONGEST
-        going_on = [each for each in going_on if each.level < heading.level and found[each.line].begin > near]
-        if not going_on and len(found) == len(titles):
-            return found
-        while above and above[-1].level >= heading.level:
-            above.pop()
-        above.append(heading)
-        current = heading.line if heading.line in titles else None
-        begin = lines.offset + len(line) + 1
-        lines.only = LEADS
-    if blank and not above:  # there is nothing but the front matter
-        begin = 0
-    close(lines.length)
-    for each in going_on:
-        found[each.line] = found[each.line]._replace(below=lines.length)
+        begin = _offset(text, place.text)
+        end = _end(text, begin) if place.end is None else _offset(text, place.end)
+        above = " > ".join(shown_title(each) for each in place.crumbs)[-_LONGEST_ABOVE:]
+        found[place.line] = _Stretch(min(begin, end), end, above, end)
+    for number, heading in enumerate(outline.headings):
+        stretch = found.get(heading.line)
+        if stretch is not None:
+            below = next((each.line for each in outline.headings[number + 1 :] if each.level <= heading.level), None)
+            found[heading.line] = stretch._replace(below=min(_offset(text, below), stretch.begin + 2 * LONGEST))
     return found
+
+
+def _end(text: Text, begin: int) -> int:
+    """Return where the file ends, if that is near a place; far away otherwise."""
+    rest = text.page(begin, _LONG + 1, beyond_is_empty=True)
+    return rest.end if rest.eof else _FAR
+
+
+def _offset(text: Text, line: int | None) -> int:
+    """Return where a line begins; far away where there is none."""
+    if line is None:
+        return _FAR
+    try:
+        return text.offset_of(line)
+    except ManualsError:
+        return _FAR
 
 
 def _passage(text: Text, stretch: _Stretch, wanted: Wanted, *, json: bool, check: CancellationCheck) -> Passage:

@@ -22,6 +22,7 @@ from typing import BinaryIO, Final, Literal, NamedTuple
 from responses_mcp.errors import exhausted
 from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.formats.document import Outline
 
 _SIZE: Final = 128 * 1024  # bytes read at once
 _UTF_8: Final = "utf-8"
@@ -194,13 +195,11 @@ class Lines:
 
     A line of more than `longest` characters comes cut to so many; where lines are is not affected. `offset` is the
     place of the line that came last, in characters, `number` its number, from 1; `length` counts what was read so far.
-    Once `only` is set, lines that do not begin with one of those characters are left out, but for long ones.
     """
 
     def __init__(self, pieces: Iterator[Span], longest: int | None = None) -> None:
         self._spans = pieces
         self._longest = longest if longest is not None else sys.maxsize
-        self.only: frozenset[str] | None = None
         self.offset = 0
         self.number = 0
         self.length = 0
@@ -221,7 +220,7 @@ class Lines:
                 if begun:
                     yield "".join((*begun, line[: longest - kept]))
                     begun, kept, size = [], 0, 0
-                elif self.only is None or line[:1] in self.only:
+                else:
                     yield line if len(line) <= longest else line[:longest]
             size += len(last)
             if last and kept < longest:
@@ -235,12 +234,14 @@ class Lines:
 class Anchors:
     """Where reading of a large file can begin, about each MiB: a far page costs no more than a near one.
 
-    Threads may share it. `encoding` is what `encoding_of` says, as soon as it is `known`.
+    Threads may share it. `encoding` is what `encoding_of` says, as soon as it is `known`. `outline` is that of the file
+    as soon as somebody has asked for it.
     """
 
     def __init__(self) -> None:
         self.encoding: str | None = None
         self.known = False
+        self.outline: Outline | None = None
         self._known = [START]
         self._lock = threading.Lock()
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import BinaryIO, Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from responses_mcp.manuals.cancellation import CancellationCheck
-from responses_mcp.manuals.files.sections import sections
-from responses_mcp.manuals.files.texts import Lines, spans, with_characters, without_short_escapes
+from responses_mcp.manuals.files.texts import with_characters, without_short_escapes
+from responses_mcp.manuals.formats.document import Document, lines_of, sections
 from responses_mcp.manuals.requests.paths import file_type
 from responses_mcp.manuals.words import foldable, normalise, parts_of_names, spaced
 
 _LONGEST_BODY: Final = 16_000  # characters of a row; a longer section has several
 _LONGEST_CRUMBS: Final = 400  # characters; every section below has them
-_BYTES_AT_ONCE: Final = 64 * 1024
 _CUT_ESCAPE: Final = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 _FIRST_HALF: Final = re.compile("[\ud800-\udbff]")
 _HALF: Final = re.compile("[\ud800-\udfff]")
@@ -35,15 +33,16 @@ class Entry(NamedTuple):
     names: str
 
 
-def entries(path: str, source: Hashed, check: CancellationCheck, encoding: str | None = None) -> Iterator[Entry]:
+def entries(path: str, document: Document, check: CancellationCheck) -> Iterator[Entry]:
     """Yield the rows of a file."""
-    text = spans(cast("BinaryIO", source), check, encoding=encoding)
+    if document.outline.is_excluded:
+        return
     if file_type(path) == "json":
         name = path.rpartition("/")[2]
-        for line, part in _parts(_unescaped(span.text for span in text), check):
+        for line, part in _parts(_unescaped([document.text]), check):
             yield _entry(line, name, "", part)
         return
-    for section in sections(Lines(text)):
+    for section in sections(lines_of(document.text), document.outline):
         for _, part in _parts([section.text], check):
             yield _entry(section.line, section.title, " > ".join(section.crumbs)[-_LONGEST_CRUMBS:], part)
 
@@ -109,26 +108,3 @@ def _end_of_whole(text: str) -> int:
         return len(text)
     before = text[: cut.start()]
     return len(text) if (len(before) - len(before.rstrip("\\"))) % 2 else cut.start()
-
-
-class Hashed:
-    """A file that is hashed while it is read, and that ends at `largest` bytes even if it grows meanwhile."""
-
-    def __init__(self, handle: BinaryIO, largest: int) -> None:
-        self._handle = handle
-        self._left = largest
-        self._hash = hashlib.blake2b(digest_size=16)
-        self.name = handle.name
-
-    def read(self, size: int) -> bytes:
-        """Return the next `size` bytes at most, none at the end."""
-        data = self._handle.read(min(size, self._left))
-        self._left -= len(data)
-        self._hash.update(data)
-        return data
-
-    def digest(self, check: CancellationCheck) -> bytes:
-        """Read to the end and return the digest of it all."""
-        while self.read(_BYTES_AT_ONCE):
-            check()
-        return self._hash.digest()

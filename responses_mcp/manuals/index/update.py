@@ -7,6 +7,7 @@ that knows fewer files, and the next update goes on from there.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 import struct
@@ -19,14 +20,14 @@ from typing import Final, NamedTuple
 from responses_mcp.errors import exhausted
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
 from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.files.documents import Unserved, content_of, document_of
 from responses_mcp.manuals.files.folder import UNREADABLE, Folder, Stamp
-from responses_mcp.manuals.files.texts import encoding_of
-from responses_mcp.manuals.index.rows import Hashed, entries, indexed
+from responses_mcp.manuals.formats.document import Document
+from responses_mcp.manuals.index.rows import entries, indexed
 from responses_mcp.manuals.index.store import Blocked, Store, broken
 from responses_mcp.manuals.index.vectors import Kept, has_vectors
 
 TOO_LARGE: Final = "too_large"
-NOT_TEXT: Final = "not_text"
 DISK_FULL: Final = "disk_full"
 LOCKED: Final = "locked"
 
@@ -283,15 +284,16 @@ class _Transaction:
             return self._leave_out(known, path, new, TOO_LARGE)
         try:
             with folder.open(self._name, path) as handle:
-                indexed_before = known if known is not None and known.note is None else None
-                if indexed_before and Hashed(handle, largest).digest(self._check) == indexed_before.digest:
-                    self._stamp(indexed_before, new)
-                    return None
-                encoding = encoding_of(handle, self._check)
-                if encoding is None:
-                    return self._leave_out(known, path, new, NOT_TEXT)
-                self.forget(known)
-                self._add_file(path, new, Hashed(handle, largest), encoding)
+                content = content_of(handle, largest, self._check)
+            digest = hashlib.blake2b(content, digest_size=16).digest()
+            if known is not None and known.note is None and known.digest == digest:
+                self._stamp(known, new)
+                return None
+            document = document_of(path, content, self._check)
+            self.forget(known)
+            self._add_file(path, new, digest, document)
+        except Unserved as nothing:
+            return self._leave_out(known, path, new, nothing.reason)
         except (ManualsError, OSError) as error:
             if exhausted(error):  # the file is not to blame, so its rows stay
                 raise
@@ -314,17 +316,17 @@ class _Transaction:
         if known.stamp != stamp:
             self._connection.execute("UPDATE file SET stamp = ? WHERE id = ?", (stamp, known.id))
 
-    def _insert_file(self, path: str, stamp: bytes, note: str | None) -> int | None:
+    def _insert_file(self, path: str, stamp: bytes, note: str | None, digest: bytes = b"") -> int | None:
         self._any = True
         return self._connection.execute(
-            "INSERT INTO file (manual, path, stamp, digest, note) VALUES (?, ?, ?, x'', ?)",
-            (self._number, path, stamp, note),
+            "INSERT INTO file (manual, path, stamp, digest, note) VALUES (?, ?, ?, ?, ?)",
+            (self._number, path, stamp, digest, note),
         ).lastrowid
 
-    def _add_file(self, path: str, stamp: bytes, source: Hashed, encoding: str) -> None:
-        file = self._insert_file(path, stamp, None)
+    def _add_file(self, path: str, stamp: bytes, digest: bytes, document: Document) -> None:
+        file = self._insert_file(path, stamp, None, digest)
         self._files += 1
-        found = entries(path, source, self._check, encoding)
+        found = entries(path, document, self._check)
         while rows := list(islice(found, _ROWS_AT_ONCE)):  # a file of 16 MiB has too many to hold at once
             first, self._next = self._next, self._next + len(rows)
             self._connection.executemany(
@@ -340,7 +342,6 @@ class _Transaction:
             )
             self._sections += len(rows)
             self._characters += sum(len(entry.body) for entry in rows)
-        self._connection.execute("UPDATE file SET digest = ? WHERE id = ?", (source.digest(self._check), file))
 
     def forget(self, known: _Known | None) -> None:
         """Remove a file and its rows."""

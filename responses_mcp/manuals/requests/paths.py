@@ -17,10 +17,12 @@ ROOT_ID: Final = "manuals"
 NAMESAKE_ID: Final = "manual::manuals"
 """The id of a manual whose folder is called as the root is."""
 
-FileType = Literal["md", "json"]
+FileType = Literal["md", "markdown", "json"]
 Kind = Literal["dir", "file"]
 
 _KINDS: Final[Mapping[str, Kind]] = {"dir": "dir", "file": "file"}
+_TYPES: Final[Mapping[str, FileType]] = {"md": "md", "markdown": "markdown", "json": "json"}
+_LONGEST_ENDING: Final = 9  # characters
 _LONGEST_PATH: Final = 4096  # characters; no system opens longer ones
 _DRIVE: Final = re.compile(r"[A-Za-z]:(?:/|$)")
 _DRIVE_ON_WINDOWS: Final = re.compile(r"[A-Za-z]:")
@@ -33,10 +35,8 @@ _CANNOT_BE_ASKED_FOR: Final = re.compile(r"\A\.|\A\s*\Z|[\\\0-\x1f\x7f-\x9f\ud80
 
 def file_type(path: str) -> FileType | None:
     """Return the type of a file that is served, by its extension in any case; None for all others."""
-    ending = path[-5:].lower()
-    if ending.endswith(".md"):
-        return "md"
-    return "json" if ending == ".json" else None
+    ending = path[-_LONGEST_ENDING:].rpartition(".")[2].lower()
+    return _TYPES.get(ending)
 
 
 def served_name(name: str) -> bool:

@@ -16,11 +16,11 @@ from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files import texts
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.files.reading import read, scan
-from responses_mcp.manuals.files.sections import headings
 from responses_mcp.manuals.files.texts import encoding_of
 from responses_mcp.manuals.requests import ReadRequest, ScanRequest
 from tests.manuals.files.test_texts import AWKWARD, text_of
 from tests.manuals.indexed import after
+from tests.manuals.written import headings
 
 
 @pytest.fixture

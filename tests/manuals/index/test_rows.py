@@ -1,34 +1,22 @@
 """From a file to rows of the index."""
 
-import io
 import json
 from collections.abc import Callable
-from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.manuals.cancellation import OutOfTime, unchecked
+from responses_mcp.manuals.files.documents import document_of
 from responses_mcp.manuals.index import rows as module
-from responses_mcp.manuals.index.rows import Entry, Hashed, entries, indexed
+from responses_mcp.manuals.index.rows import Entry, entries, indexed
 from responses_mcp.manuals.words import foldable, normalise
 from tests.manuals.indexed import after
 
 
-class File(io.BytesIO):
-    name = "a.md"
-
-    def __init__(self, content: bytes, piece: int = 2**20) -> None:
-        super().__init__(content)
-        self._piece = piece
-
-    def read(self, size: int | None = -1) -> bytes:
-        return super().read(min(size or 0, self._piece))
-
-
-def rows(path: str, content: str, *, largest: int = 10**9, piece: int = 2**20) -> list[Entry]:
-    return list(entries(path, Hashed(File(content.encode(), piece), largest), unchecked))
+def rows(path: str, content: str) -> list[Entry]:
+    return list(entries(path, document_of(path, content.encode(), unchecked), unchecked))
 
 
 def test_markdown_has_a_row_a_section_with_its_place_and_what_is_above_it() -> None:
@@ -63,15 +51,6 @@ def test_half_a_character_in_json_does_no_harm() -> None:
 def longest(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Return what sets how many characters a row may have."""
     return lambda most: monkeypatch.setattr(module, "_LONGEST_BODY", most)
-
-
-@given(st.text("aé設😀\n \\u{}0", max_size=60), st.integers(1, 7), st.integers(2, 9))
-def test_json_is_the_same_in_whatever_pieces_it_is_read(longest, text, piece, most) -> None:
-    longest(most)
-    written = json.dumps(text)
-    found = rows("a.json", written, piece=piece)
-    assert found == rows("a.json", written)
-    assert all(row.body.encode() is not None and len(row.body) <= 18 * most for row in found)
 
 
 @given(st.text("ab \n", max_size=200), st.integers(1, 20))
@@ -109,17 +88,11 @@ def test_the_index_is_given_title_place_and_text_as_words() -> None:
     )  # or the row could not be deleted
 
 
-def test_a_file_ends_at_the_limit_and_its_digest_tells_what_was_read() -> None:
-    assert rows("a.md", "0123456789", largest=4)[0].body == "0123"
-    long, short = Hashed(File(b"0123456789"), 4), Hashed(File(b"0123"), 100)
-    assert long.digest(unchecked) == short.digest(unchecked)
-    assert Hashed(File(b"0124"), 4).digest(unchecked) != short.digest(unchecked)
-
-
 @pytest.mark.parametrize("content", ["# a\n" * 5000, "x" * 10**6, "x\n" * 500_000])
 @pytest.mark.parametrize("path", ["a.md", "a.json"])
 def test_a_large_file_is_stopped_on_the_way(path, content) -> None:
     with pytest.raises(OutOfTime):
-        list(entries(path, Hashed(cast("Any", File(content.encode())), 10**9), after(2)))
+        document_of(path, content.encode(), after(2))
+    document = document_of(path, content.encode(), unchecked)
     with pytest.raises(OutOfTime):
-        Hashed(cast("Any", File(content.encode())), 10**9).digest(after(0))
+        list(entries(path, document, after(0)))

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.manuals.files.sections import Outline, headings, sections
+from responses_mcp.manuals.formats import markdown
+from tests.manuals.written import headings, sections
 
 
 def titles(text: str) -> list[tuple[int, int, str]]:
@@ -40,8 +41,37 @@ def test_other_lines_with_marks_are_text(line: str) -> None:
     assert titles(line) == []
 
 
-def test_a_line_that_is_underlined_is_text() -> None:
-    assert titles("Title\n=====\n\nOther\n-----") == []
+def test_an_underlined_line_is_a_heading_and_its_text_is_without_the_underline() -> None:
+    text = "Title\n=====\none\n\nOther in\ntwo lines\n-----\ntwo"
+    assert titles(text) == [(1, 1, "Title"), (5, 2, "Other in two lines")]
+    assert [each.text for each in sections(text.split("\n"))] == ["one\n", "two"]
+
+
+@pytest.mark.parametrize(
+    "text", ["- item\n---", "> quoted\n---", "| a | b |\n---", "\n---", "text\n-", "text\n- - -", "# One\n---\ntext"]
+)
+def test_other_lines_above_a_line_of_dashes_are_no_headings(text: str) -> None:
+    assert [each[2] for each in titles(text)] == ["One"] * text.count("# One")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("<h1>One</h1>", (1, 1, "One")),
+        ('<h2 id="two">Two &amp; <em>more</em></h2>', (1, 2, "Two & more")),
+        ('<h1 align="center">\n  <img src="a.png">\n  Three\n</h1>', (1, 1, "Three")),
+    ],
+)
+def test_headings_of_html_are_headings(text: str, found: tuple[int, int, str]) -> None:
+    assert titles(text) == [found]
+    assert [each.text for each in sections([*text.split("\n"), "text"])] == ["text"]
+
+
+@pytest.mark.parametrize(
+    "text", ["<!--\n# no\n\nNo\n===\n-->", "<!-- # no -->", "<pre>\n# no\n</pre>", "<script>\n# no\n\n# no\n</script>"]
+)
+def test_what_html_hides_has_no_headings(text: str) -> None:
+    assert titles(f"{text}\n# Yes") == [(text.count("\n") + 2, 1, "Yes")]
 
 
 @pytest.mark.parametrize(
@@ -140,16 +170,14 @@ LINES = st.lists(
 @given(LINES)
 def test_every_line_is_in_one_section_in_order(lines: list[str]) -> None:
     found = list(sections(lines))
-    heads = {each.line for each in headings(lines)}
+    heads = {each.line: each.lines for each in headings(lines)}
     ends = [*(each.line - 1 for each in found), len(lines)]
-    outline = Outline()
-    for line in lines:
-        outline.heading(line)
+    outline = markdown.outline(lines)
     for each, end in zip(found, ends[1:], strict=True):
         if each is found[0] and each.line in heads:  # it has the front matter, too
-            assert each.text == "\n".join(lines[: outline.front_lines] + lines[each.line : end])
+            assert each.text == "\n".join(lines[: outline.front_lines] + lines[each.line - 1 + heads[each.line] : end])
             continue
-        assert each.text == "\n".join(lines[each.line - (each.line not in heads) : end])
+        assert each.text == "\n".join(lines[each.line - 1 + heads.get(each.line, 0) : end])
     assert all(not line.strip() for line in lines[outline.front_lines : ends[0]])
 
 

@@ -1,0 +1,120 @@
+"""A file as it is served: its text, and where its sections begin. Every format comes down to this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+MOST_HEADINGS: Final = 100_000
+"""Headings of a file; what follows the last of them is its text."""
+
+LONGEST_TITLE: Final = 300
+"""Characters of a title."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The beginning of a section: its 1-based line, its level from 1 on, and its title without marks.
+
+    `lines` counts the lines of the heading itself, which are not text of the section. `above` are the titles above it
+    where levels do not tell them.
+    """
+
+    line: int
+    level: int
+    title: str
+    lines: int = 1
+    above: tuple[str, ...] | None = None
+
+
+class Place(NamedTuple):
+    """A section by its lines: that of its heading, the first one of its text, and the first one behind it.
+
+    `end` is None for the last section. `crumbs` are the titles above it, the outermost first.
+    """
+
+    line: int
+    text: int
+    end: int | None
+    title: str
+    crumbs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section with its text, without the lines of its heading, joined by newlines."""
+
+    line: int
+    title: str
+    crumbs: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The headings of a file, in order of their lines.
+
+    `front_lines` counts the lines of front matter at the head of the file, `front_title` is its `title`. With
+    `has_preamble` there is text between that and the first heading. `is_excluded`: its author does not want the file to
+    be found.
+    """
+
+    headings: Sequence[Heading]
+    has_preamble: bool
+    front_lines: int = 0
+    front_title: str = ""
+    is_excluded: bool = False
+
+    def places(self) -> Iterator[Place]:
+        """Yield the sections. Each text belongs to one section only: the one of the heading before it."""
+        if self.has_preamble or (self.front_lines and not self.headings):
+            end = self.headings[0].line if self.headings else None
+            yield Place(1, self.front_lines + 1 if self.has_preamble else 1, end, self.front_title, ())
+        above: list[Heading] = []
+        for number, heading in enumerate(self.headings):
+            while above and above[-1].level >= heading.level:
+                above.pop()
+            end = self.headings[number + 1].line if number + 1 < len(self.headings) else None
+            crumbs = tuple(each.title for each in above) if heading.above is None else heading.above
+            yield Place(heading.line, heading.line + heading.lines, end, heading.title, crumbs)
+            above.append(heading)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The text that is served of a file, and its outline."""
+
+    text: str
+    outline: Outline
+
+
+def outline_of(headings: Sequence[Heading], lines: Iterable[str]) -> Outline:
+    """Return the outline of a text without front matter."""
+    first = headings[0].line if headings else None
+    before = (line for number, line in enumerate(lines, 1) if first is None or number < first)
+    return Outline(headings, any(map(str.strip, before)))
+
+
+def lines_of(text: str) -> Iterator[str]:
+    """Yield the lines of a text without their newlines; there is one more than there are newlines."""
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
+
+
+def sections(lines: Iterable[str], outline: Outline) -> Iterator[Section]:
+    """Yield the sections of a file whose lines come without their newlines. Front matter counts for the first one."""
+    rest = enumerate(lines, 1)
+    number, line = next(rest, (None, ""))
+    front: list[str] = []
+    for place in outline.places():
+        gathered: list[str] = front
+        front = []
+        while number is not None and (place.end is None or number < place.end):
+            if number >= place.text or number <= outline.front_lines:
+                gathered.append(line)
+            number, line = next(rest, (None, ""))
+        yield Section(place.line, place.title, place.crumbs, "\n".join(gathered))
