@@ -133,12 +133,12 @@ class Asker:
         )
         sent = Asked(text, body, chosen, Caller(profile, watcher.client, self.redact))
         _tell(watcher, chosen, masked)
-        if self._hand_off is not None and chosen.store is not False:
+        if self._hand_off is not None and chosen.store:
             await watcher.wait_for_room()
             handed_off = await _counted(masked, self._hand_off(sent, watcher))
             if handed_off is not None:
                 return replace(handed_off, masked=masked)
-        in_background = chosen.background and chosen.store is not False
+        in_background = chosen.background and chosen.store
         ask: Callable[..., Awaitable[Answer]] = partial(self._api.create, body, read)
         if in_background:
             ask = partial(create_in_background, self._stored, body, read)

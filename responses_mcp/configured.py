@@ -95,7 +95,7 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
 
 
 def _may_become_tasks(profile: Profile) -> bool:
-    return bool(profile.background) and profile.store is not False
+    return bool(profile.background) and profile.store
 
 
 def _runs(settings: Settings, research: Callable[[], AbstractAsyncContextManager[Research]]) -> RunsToolset | None:

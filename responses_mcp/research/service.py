@@ -178,7 +178,7 @@ class Research:
             instructions=instructions_for(self._settings.policy, zone),
             today=day_of(self._clock(), zone),
             time_zone=zone,
-            store=self._settings.research.store and profile.store is not False,
+            store=self._settings.research.store and profile.store,
             previous=previous,
         )
         caller = Caller("research", client, self.redact)

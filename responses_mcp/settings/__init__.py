@@ -29,5 +29,4 @@ from responses_mcp.settings.model import ServerSettings as ServerSettings
 from responses_mcp.settings.model import Settings as Settings
 from responses_mcp.settings.model import SystemPolicy as SystemPolicy
 from responses_mcp.settings.model import UsageSettings as UsageSettings
-from responses_mcp.settings.model import UserLocation as UserLocation
 from responses_mcp.settings.report import show_config as show_config

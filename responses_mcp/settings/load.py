@@ -28,7 +28,7 @@ _YES: Final = True
 _PROFILE_FIELDS: Final = tuple(
     setting.key.removeprefix(f"model_profiles.{schema.PROFILES[0]}.")
     for setting in schema.SETTINGS
-    if setting.key.startswith(f"model_profiles.{schema.PROFILES[0]}.")
+    if setting.key.startswith(f"model_profiles.{schema.PROFILES[0]}.") and setting.kind not in schema.MAPPINGS
 )
 
 
@@ -344,11 +344,10 @@ def _profiles(layers: Layers) -> Mapping[str, model.Profile]:
                 continue
         for field in _PROFILE_FIELDS:
             _pick_field(layers, f"{at}.{field}", f"model_profiles.{first}.{field}")
-        profiles[name] = model.Profile(
-            user_location=model.UserLocation(**layers.section(f"{at}.user_location")),
-            file_search=model.FileSearch(**layers.section(f"{at}.file_search")),
-            **layers.section(at),
-        )
+        for field in schema.MAPPINGS:
+            _merge_members(layers, f"{at}.{field}", f"model_profiles.{first}.{field}")
+        file_search = model.FileSearch(**layers.section(f"{at}.file_search"))
+        profiles[name] = model.Profile(file_search=file_search, **layers.section(at))
     if first not in profiles:
         layers.findings.problem(
             f"model_profiles.{first}: expected a profile, because every call needs one, got null",
@@ -361,8 +360,8 @@ def _profiles(layers: Layers) -> Mapping[str, model.Profile]:
 def _pick_field(layers: Layers, key: str, fallback: str) -> None:
     layers.pick(schema.BY_KEY[key])
     whole = key.rpartition(".")[0]
-    if whole.endswith(schema.WHOLE_FIELDS) and layers.has_any(whole):
-        if layers.values[key] in (None, ()):  # a part of another place, or filters for other stores, would be wrong
+    if whole.endswith(".file_search") and layers.has_any(whole):
+        if layers.values[key] in (None, ()):  # filters for other stores would be wrong
             del layers.sources[key]
         return
     if layers.values[key] is None and key in schema.FALLBACKS:
@@ -372,6 +371,18 @@ def _pick_field(layers: Layers, key: str, fallback: str) -> None:
         layers.sources[key] = layers.sources.get(fallback, "default")
     if layers.values[key] in (None, ()):  # it is not sent
         del layers.sources[key]
+
+
+def _merge_members(layers: Layers, key: str, fallback: str) -> None:
+    """Decide a mapping that is passed on: a member that a profile lacks is that of the first; null takes one out."""
+    layers.pick(schema.BY_KEY[key])
+    source = layers.sources.pop(key)
+    own: Mapping[str, object] = layers.values[key] or {}
+    inherited: Mapping[str, object] = layers.values.get(fallback, {})
+    members = {name: value for name, value in {**inherited, **own}.items() if value is not None}
+    for name in members:
+        layers.sources[f"{key}.{name}"] = source if name in own else layers.sources[f"{fallback}.{name}"]
+    layers.values[key] = MappingProxyType(members)
 
 
 def _policy(layers: Layers) -> model.PolicySettings:

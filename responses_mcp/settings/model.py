@@ -22,14 +22,8 @@ def _no_names() -> Mapping[str, str]:
     return MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserLocation:
-    """Where the search takes its user to be: a country of two letters, a region, a city, an IANA time zone."""
-
-    country: str | None = None
-    region: str | None = None
-    city: str | None = None
-    timezone: str | None = None
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,25 +40,44 @@ class FileSearch:
 class Profile:
     """A model and how it should work, for one tool (spec 3.0.1).
 
-    What is None or empty is not sent, apart from the first three, which are sent to the models that know them.
-    `background` has an answer made in background mode, which needs storage: not with a `store` that is false.
+    Effort and verbosity are sent to the models that know them. `background` has an answer made in background mode,
+    which needs storage: not with a `store` that is false. `request` is merged into the body of the request,
+    `web_search` into the tool that searches the web, both as they are.
     """
 
     model: str = "gpt-5.2"
     reasoning_effort: str = "medium"
     verbosity: str = "medium"
-    max_output_tokens: int | None = None
-    max_tool_calls: int | None = None
-    service_tier: str | None = None
-    search_context_size: str | None = None
-    external_web_access: bool | None = None
-    user_location: UserLocation = field(default_factory=UserLocation)
-    blocked_domains: tuple[str, ...] = ()
-    store: bool | None = None
     background: bool | None = None
-    prompt_cache_key: str | None = None
-    safety_identifier: str | None = None
+    blocked_domains: tuple[str, ...] = ()
     file_search: FileSearch = field(default_factory=FileSearch)
+    request: Mapping[str, Any] = field(default_factory=_nothing, hash=False)
+    web_search: Mapping[str, Any] = field(default_factory=_nothing, hash=False)
+
+    @property
+    def store(self) -> bool:
+        """Whether the API may keep the answer, as it does by default."""
+        return self.request.get("store") is not False
+
+    @property
+    def service_tier(self) -> str | None:
+        """How fast, and at which price, the API is asked to work."""
+        tier = self.request.get("service_tier")
+        return tier if isinstance(tier, str) else None
+
+    @property
+    def max_output_tokens(self) -> int | None:
+        """Tokens that the model may write."""
+        return _count(self.request.get("max_output_tokens"))
+
+    @property
+    def max_tool_calls(self) -> int | None:
+        """Searches that the model may make for one call."""
+        return _count(self.request.get("max_tool_calls"))
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

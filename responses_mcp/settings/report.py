@@ -47,7 +47,7 @@ def _effective(settings: Settings, sources: Mapping[str, str]) -> dict[str, Any]
         name = rest.partition(".")[0]
         value = value_of(settings, setting.key)
         # What a profile does not send is not shown.
-        if section != "model_profiles" or (name in settings.model_profiles and value not in (None, ())):
+        if section != "model_profiles" or (name in settings.model_profiles and value not in (None, (), {})):
             _put(effective, setting.key, value)
     effective["prices"] = {name: _price(price) for name, price in settings.prices.items()}
     headers = settings.openai.headers_env
@@ -94,7 +94,7 @@ def _put(tree: dict[str, Any], key: str, value: object) -> None:
 def _clean(value: Any, secrets: Iterable[str]) -> Any:
     if isinstance(value, str):
         return printable(masked(value, secrets))
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {_clean(key, secrets): _clean(item, secrets) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, list):
         return [_clean(item, secrets) for item in value]  # pyright: ignore[reportUnknownVariableType]

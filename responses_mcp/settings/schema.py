@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from responses_mcp.settings.address import NETWORK_VARIABLES
-from responses_mcp.settings.model import EFFORTS, SEARCH_EFFORT, SERVICE_TIERS, VERBOSITIES
-from responses_mcp.settings.setting import Setting, choice, integer, number, section, switch
+from responses_mcp.settings.model import EFFORTS, SEARCH_EFFORT, VERBOSITIES
+from responses_mcp.settings.setting import OWN_MEMBERS, Setting, choice, integer, number, section, switch
 
 PROFILES: Final = ("answer", "answer_detailed", "answer_quick", "search")
 """Names that `model_profiles` may hold (spec 3.0, and ours); the first is the one that the others lean on."""
@@ -23,8 +23,17 @@ FALLBACKS: Final = {"model_profiles.search.reasoning_effort": SEARCH_EFFORT}
 SHARED_FIELDS: Final = ("model", "reasoning_effort", "verbosity")
 """Fields of a profile that it always has; the others are sent only where they are set."""
 
-WHOLE_FIELDS: Final = ("user_location", "file_search")
-"""Fields of a profile that are taken from the first profile as a whole or not at all."""
+MAPPINGS: Final = ("request", "web_search")
+"""Fields of a profile that are passed on as they are, and merged with those of the first member by member."""
+
+MOVED: Final = {
+    **dict.fromkeys(
+        (*("max_output_tokens", "max_tool_calls", "service_tier"), *("store", "prompt_cache_key", "safety_identifier")),
+        "request",
+    ),
+    **dict.fromkeys(("search_context_size", "external_web_access", "user_location"), "web_search"),
+}
+"""Members of the API's requests that profiles once had as fields of their own, and where they are now."""
 
 _LARGE: Final = 2**40
 
@@ -66,42 +75,34 @@ def _profile_rows() -> list[Setting]:
 
 
 def _passed_on(at: str) -> list[Setting]:
-    """Return the rows of what a profile passes on to the API as it is."""
+    """Return the rows of what a profile has beside model, effort and verbosity."""
     ids = "of the vector stores that are searched along with the web; without any there is no search of files."
     return [
-        integer(
-            f"{at}.max_output_tokens",
-            16,
-            1_000_000,
-            "Tokens that the model may write, those of its reasoning included; it stops where they are used up.",
-        ),
-        integer(f"{at}.max_tool_calls", 1, 1_000, "Searches that the model may make for one call."),
-        choice(f"{at}.service_tier", SERVICE_TIERS, "How fast, and at which price, the API works."),
-        choice(f"{at}.search_context_size", VERBOSITIES, "How much of the pages found the model gets to see."),
-        switch(f"{at}.external_web_access", "`false` searches only what the API keeps of the web."),
-        Setting(f"{at}.user_location.country", "country", "Country of the user, for searches: two letters."),
-        Setting(f"{at}.user_location.region", "phrase", "Region of the user, for searches."),
-        Setting(f"{at}.user_location.city", "phrase", "City of the user, for searches."),
-        Setting(f"{at}.user_location.timezone", "text", "IANA time zone of the user, such as `Asia/Tokyo`."),
-        Setting(
-            f"{at}.blocked_domains", "domains", "Domains that are not searched, and never cited, subdomains included."
-        ),
-        switch(f"{at}.store", "Whether the API keeps the answer, which it does by default, for 30 days."),
         switch(
             f"{at}.background",
             "Answer in background mode, where the API has it and `store` is not `false`: a stream that breaks is taken "
             "up again, and a cancelled call is cancelled at the API too. Not for `search`.",
         ),
-        Setting(f"{at}.prompt_cache_key", "text", "Name under which the API looks for the same beginning of a prompt."),
         Setting(
-            f"{at}.safety_identifier",
-            "text",
-            "Who asks, for the API's checks of abuse; above 64 characters its SHA-256 is sent.",
+            f"{at}.blocked_domains", "domains", "Domains that are not searched, and never cited, subdomains included."
         ),
         Setting(f"{at}.file_search.vector_store_ids", "names", f"Ids {ids}"),
         integer(f"{at}.file_search.max_num_results", 1, 50, "Pieces of files that one search gives."),
         number(f"{at}.file_search.score_threshold", 1, "How well a piece of a file must fit; 1 is best."),
         Setting(f"{at}.file_search.filters", "json", "Filter over the attributes of files, as the API has it."),
+        Setting(
+            f"{at}.request",
+            "request",
+            "Members of the body of each request, as the API has them: `max_output_tokens`, `max_tool_calls`, "
+            "`service_tier`, `store`, `prompt_cache_key`, `safety_identifier` and others. Not those that the server "
+            f"writes itself: {', '.join(f'`{name}`' for name in OWN_MEMBERS)}.",
+        ),
+        Setting(
+            f"{at}.web_search",
+            "web_search",
+            "Members of the tool that searches the web, as the API has them: `search_context_size`, "
+            "`external_web_access`, `user_location`, `filters` and others.",
+        ),
     ]
 
 

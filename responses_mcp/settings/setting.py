@@ -21,11 +21,11 @@ Kind = Literal[
     "boolean",
     "choice",
     "text",
-    "phrase",
-    "country",
     "names",
     "stores",
     "json",
+    "request",
+    "web_search",
     "prices",
     "env_name",
     "time_zone",
@@ -44,6 +44,12 @@ TOOLSETS: Final = ("answer", "manuals", "search", "research")
 MAX_DOMAINS: Final = 100
 """The web search tool takes no more allowed domains than this."""
 
+OWN_MEMBERS: Final = (
+    *("model", "input", "instructions", "tools", "stream"),
+    *("background", "include", "previous_response_id"),
+)
+"""Members of a request's body that the server writes itself."""
+
 DEFAULTS: Final = Settings()
 
 _DECIMAL: Final = r"[+-]?[0-9]{1,30}"
@@ -59,6 +65,7 @@ _ZONES_OF_WINDOWS: Final = "; on Windows, names are known once the Python packag
 
 _LONGEST_TEXT: Final = 256
 _LONGEST_PATH: Final = 4096
+_OWN: Final = {"request": OWN_MEMBERS, "web_search": ("type",)}
 _PRICED: Final = frozenset({"input", "output", "cached_input", "web_search"})
 _HIGHEST_PRICE: Final = 1_000_000  # US dollars
 
@@ -109,11 +116,11 @@ _EXPECTED: Final[dict[str, str]] = {
     "boolean": "true or false",
     "debug": "true or false",
     "text": "text without blanks",
-    "phrase": "text in one line",
-    "country": "two capital letters such as JP",
     "names": f"a list of at most {MAX_DOMAINS} names",
     "stores": f"a list of at most {MAX_DOMAINS} vector stores as name=id, such as docs=vs_0123, each name once",
     "json": "a mapping",
+    "request": "members of the body of a request",
+    "web_search": "members of the tool that searches the web",
     "prices": "a mapping of model ids to mappings with input, output and maybe cached_input, web_search",
     "env_name": "the name of an environment variable",
     "time_zone": "the name of a time zone, such as Europe/Berlin or UTC",
@@ -237,8 +244,8 @@ def from_yaml(setting: Setting, value: object, findings: Findings) -> object:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return _number(setting, float(value), value)
         return _bad(value, findings)
-    if setting.kind == "json":
-        return _tree(value, findings)
+    if setting.kind in {"json", "request", "web_search"}:
+        return _tree(value, _OWN.get(setting.kind, ()), findings)
     if setting.kind == "prices":
         return _prices(value)
     if (read := _LISTS.get(setting.kind)) is not None:
@@ -285,10 +292,6 @@ def _text(setting: Setting, text: str, findings: Findings) -> str | BadValue:
         return BadValue(("text with blanks, controls or unfilled placeholders (not shown)",))
     if findings.holds_secret(text) or is_unfilled(text):
         return _bad(text, findings)
-    if setting.kind == "country":
-        return text if re.fullmatch("[A-Z]{2}", text) else _bad(text, findings)
-    if setting.kind == "phrase":
-        return text if len(text) <= _LONGEST_TEXT and text.isprintable() else _bad(text, findings)
     if setting.kind in {"path", "folder"}:
         # Undecodable names arrive as lone surrogates and are good paths; control characters never are.
         fits = len(text) <= _LONGEST_PATH and not _has_control(text)
@@ -344,21 +347,25 @@ def _stores(items: Sequence[object], findings: Findings) -> tuple[str, ...] | Ba
     return stores if wrong is None else _inside(wrong, findings)
 
 
-def _tree(value: object, findings: Findings) -> dict[str, object] | BadValue:
+def _tree(value: object, own: Sequence[str], findings: Findings) -> dict[str, object] | BadValue:
+    """Return a mapping as it is, if it is JSON without secrets, and none of its names is one of `own`."""
     bad = _bad(value, findings)
-    odd = _odd(value, findings)
-    return cast("dict[str, object]", value) if isinstance(value, dict) and not odd else bad
+    tree = cast("dict[str, object]", value) if isinstance(value, dict) else None
+    if tree is None or _odd(tree, findings):
+        return bad
+    written = next((name for name in own if name in tree), None)
+    return tree if written is None else BadValue((f"{written}, which the server writes itself",), cure="remove it")
 
 
 def _odd(value: object, findings: Findings) -> bool:
-    """Tell whether something in it is nothing that JSON has, or looks like a key."""
+    """Tell whether something in it is nothing that JSON has, or holds a secret."""
     if isinstance(value, dict):
         pairs = cast("dict[str, object]", value).items()
         return any(_odd(each, findings) for pair in pairs for each in pair)
     if isinstance(value, list):
         return any(_odd(each, findings) for each in cast("list[object]", value))
     if isinstance(value, str):
-        return findings.holds_secret(value) or looks_like_key(value)
+        return findings.holds_secret(value)
     return isinstance(value, float) and not math.isfinite(value)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 import yaml
 
 from responses_mcp.settings.findings import Findings, Raw, place
-from responses_mcp.settings.schema import BY_KEY, DROPPED_KEYS, KEY_IN_FILE, PROFILES, SECTIONS
+from responses_mcp.settings.schema import BY_KEY, DROPPED_KEYS, KEY_IN_FILE, MOVED, PROFILES, SECTIONS
 from responses_mcp.settings.setting import SINGLE_QUOTES, described
 
 _LONGEST_NAME: Final = 80
@@ -172,6 +172,11 @@ class _Walk:
         elif key in DROPPED_KEYS:
             what = ": v0.9 dropped this key, so it does nothing"
             self._findings.warning(shown, what, where=self._where, cure="remove it")
+        elif key.startswith("model_profiles.") and key.count(".") == 2 and key.rpartition(".")[2] in MOVED:
+            profile, _, member = key.rpartition(".")
+            what = f": expected it below {profile}.{MOVED[member]}, whose members go into the request as they are"
+            cure = f"write {profile}.{MOVED[member]}.{member}"
+            self._findings.problem(shown, what, where=self._where, cure=cure)
         elif key.startswith("openai."):  # a misspelled address would send the API key to another
             what = ": unknown key, where a misspelled one may send the API key elsewhere"
             self._findings.problem(shown, what, where=self._where, cure=self._suggestion(key) or "remove it")

@@ -42,7 +42,7 @@ async def test_nothing_is_kept_at_the_api_and_the_result_says_that_it_lives_with
 
 async def test_a_profile_that_stores_nothing_is_obeyed(tmp_path: Path) -> None:
     upstream = Upstream()
-    profiles = MappingProxyType({"answer": Profile(store=False)})
+    profiles = MappingProxyType({"answer": Profile(request={"store": False})})
     settings = replace(settings_for(tmp_path), model_profiles=profiles)
     async with researching(upstream, tmp_path, settings=settings) as research:
         assert not (await answered(research, "why?")).durable

@@ -57,7 +57,7 @@ async def test_the_request_goes_out_in_the_background_stored_and_streamed(autoju
     assert (answer.usage.total_tokens, answer.usage.attempts, answer.usage.uncounted) == (9245, 1, 0)
 
 
-@pytest.mark.parametrize("profile", [{"background": None}, {"background": False}, {"store": False}])
+@pytest.mark.parametrize("profile", [{"background": None}, {"background": False}, {"request": {"store": False}}])
 async def test_without_the_setting_or_without_storage_it_does_not(
     autojump_clock: MockClock, profile: dict[str, Any]
 ) -> None:
@@ -66,7 +66,7 @@ async def test_without_the_setting_or_without_storage_it_does_not(
     with trio.fail_after(LONG), pytest.raises(UpstreamError):
         await asking(upstream, **profile).answer("why?")
     assert "background" not in upstream.asked[0].json
-    assert upstream.asked[0].json.get("store") == profile.get("store")
+    assert upstream.asked[0].json.get("store") == profile.get("request", {}).get("store")
 
 
 async def test_a_stream_that_breaks_is_taken_up_behind_its_last_event(autojump_clock: MockClock) -> None:

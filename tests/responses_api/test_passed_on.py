@@ -1,6 +1,5 @@
 """What a profile passes on to the API: in the body, left out where it is refused, and taken out of what comes back."""
 
-import hashlib
 from dataclasses import fields, replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from responses_mcp.responses_api.request.arguments import Question, SearchQuery
 from responses_mcp.responses_api.request.payload import bare_hosts, request_body, search_body
 from responses_mcp.responses_api.response.parser import Answer, read_answer
 from responses_mcp.responses_api.response.search_results import read_results
-from responses_mcp.settings import FileSearch, OpenAISettings, Profile, Settings, UserLocation
+from responses_mcp.settings import FileSearch, OpenAISettings, Profile, Settings
 from responses_mcp.settings.schema import SHARED_FIELDS
 from responses_mcp.testing import Error, FakeApi, as_stream, bodies, open_fake_api
 from tests.processes import WAIT
@@ -24,18 +23,24 @@ from tests.responses_api.stub import KEY
 
 TODAY = "2026-11-22"
 FILTERS = {"type": "eq", "key": "language", "value": "ja"}
+REQUEST = {
+    "max_output_tokens": 9000,
+    "max_tool_calls": 4,
+    "service_tier": "flex",
+    "store": False,
+    "prompt_cache_key": "team",
+    "safety_identifier": "user-1",
+}
+WEB_SEARCH = {
+    "search_context_size": "low",
+    "external_web_access": False,
+    "user_location": {"type": "approximate", "country": "JP", "city": "Minato", "timezone": "Asia/Tokyo"},
+}
 EVERYTHING = Profile(
-    max_output_tokens=9000,
-    max_tool_calls=4,
-    service_tier="flex",
-    search_context_size="low",
-    external_web_access=False,
-    user_location=UserLocation(country="JP", city="Minato", timezone="Asia/Tokyo"),
     blocked_domains=("https://www.Evil.example/page", "bad.test"),
-    store=False,
-    prompt_cache_key="team",
-    safety_identifier="user-1",
     file_search=FileSearch(vector_store_ids=("vs_1",), max_num_results=3, score_threshold=0.5, filters=FILTERS),
+    request=REQUEST,
+    web_search=WEB_SEARCH,
 )
 
 
@@ -46,21 +51,12 @@ def body(profile: Profile, *domains: str) -> dict[str, Any]:
 
 def test_everything_that_is_set_is_in_the_body_and_in_its_place() -> None:
     plain, full = body(Profile()), body(EVERYTHING)
-    assert {name: full[name] for name in full.keys() - plain.keys()} == {
-        "max_output_tokens": 9000,
-        "max_tool_calls": 4,
-        "service_tier": "flex",
-        "store": False,
-        "prompt_cache_key": "team",
-        "safety_identifier": "user-1",
-    }
+    assert {name: full[name] for name in full.keys() - plain.keys()} == REQUEST
     assert full["tools"] == [
         {
             "type": "web_search",
             "filters": {"blocked_domains": ["www.evil.example", "bad.test"]},
-            "search_context_size": "low",
-            "external_web_access": False,
-            "user_location": {"type": "approximate", "country": "JP", "city": "Minato", "timezone": "Asia/Tokyo"},
+            **WEB_SEARCH,
         },
         {
             "type": "file_search",
@@ -79,7 +75,7 @@ def test_everything_that_is_set_is_in_the_body_and_in_its_place() -> None:
 @pytest.mark.parametrize("name", sorted({field.name for field in fields(Profile)} - {*SHARED_FIELDS, "background"}))
 def test_what_is_not_set_leaves_the_body_as_it_was(name: str) -> None:
     assert body(replace(Profile(), **{name: getattr(EVERYTHING, name)})) != body(Profile())
-    assert body(Profile(user_location=UserLocation(), file_search=FileSearch(filters=FILTERS))) == body(Profile())
+    assert body(Profile(file_search=FileSearch(filters=FILTERS))) == body(Profile())
 
 
 def test_what_one_question_narrows_is_as_it_was_for_the_next() -> None:
@@ -101,10 +97,25 @@ def test_the_tools_are_what_the_official_types_describe() -> None:
     assert TypeAdapter(official.FileSearchToolParam).validate_python(files) == files
 
 
-def test_a_long_identifier_is_sent_as_its_digest() -> None:
-    sent = body(Profile(safety_identifier="名" * 65))["safety_identifier"]
-    assert sent == hashlib.sha256(("名" * 65).encode()).hexdigest()
-    assert len(body(Profile(safety_identifier="x" * 64))["safety_identifier"]) == 64
+def test_a_member_that_the_server_has_too_is_merged_with_its_own_and_wins() -> None:
+    request = {"text": {"format": {"type": "text"}}, "reasoning": {"effort": "max", "summary": "auto"}, "new": [1]}
+    web_search = {"filters": {"allowed_domains": ["a.jp"], "x": 1}}
+    profile = Profile(blocked_domains=("bad.test",), request=request, web_search=web_search)
+    sent = body(profile)
+    assert sent["text"] == {"verbosity": "medium", "format": {"type": "text"}}
+    assert sent["reasoning"] == {"effort": "max", "summary": "auto"}
+    assert sent["new"] == [1]
+    assert sent["tools"][0]["filters"] == {"blocked_domains": ["bad.test"], "allowed_domains": ["a.jp"], "x": 1}
+    narrowed = body(profile, "b.jp")["tools"][0]["filters"]
+    assert narrowed == {"blocked_domains": ["bad.test"], "allowed_domains": ["b.jp"], "x": 1}
+
+
+def test_what_is_read_of_a_request_is_so_whatever_it_holds() -> None:
+    read = ("store", "service_tier", "max_output_tokens", "max_tool_calls")
+    full = EVERYTHING
+    assert [getattr(full, name) for name in read] == [False, "flex", 9000, 4]
+    odd = Profile(request={"store": "no", "service_tier": 5, "max_output_tokens": True, "max_tool_calls": -1})
+    assert [getattr(odd, name) for name in read] == [True, None, None, None]
 
 
 def test_a_search_for_pages_looks_into_no_files() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from responses_mcp.settings import FileSearch, ModelPrice, Profile, UserLocation, load_settings
+from responses_mcp.settings import FileSearch, ModelPrice, Profile, load_settings
 from responses_mcp.settings.files import state_folder
 
 from .loading import clean, load, problem, usual_place, warning
@@ -18,42 +18,89 @@ def profiles(home: Path, yaml: str) -> dict[str, Profile]:
     return dict(clean(load(home, f"model_profiles: {yaml}\n")).settings.model_profiles)
 
 
-def test_a_profile_says_what_is_passed_on_and_the_others_take_it_from_answer(tmp_path: Path) -> None:
-    yaml = "{answer: {max_output_tokens: 900, store: false, blocked_domains: [a.jp]}, search: {store: true}}"
-    found = profiles(tmp_path, yaml)
-    assert found["answer"] == Profile(max_output_tokens=900, store=False, blocked_domains=("a.jp",))
-    assert found["search"] == Profile(
-        reasoning_effort="low", max_output_tokens=900, store=True, blocked_domains=("a.jp",)
+def test_what_is_passed_on_is_merged_with_that_of_answer_member_by_member(tmp_path: Path) -> None:
+    yaml = """
+model_profiles:
+  answer:
+    blocked_domains: [a.jp]
+    request: {max_output_tokens: 900, store: false, reasoning: {summary: auto}, metadata: {a: {b: [1, x, null]}}}
+    web_search: {user_location: {type: approximate, country: NO}}
+  answer_quick: {}
+  answer_detailed: {request: {store: null, metadata: {c: on}, new: 1:30}}
+  search: {web_search: {user_location: null, search_context_size: low}, request: {}}
+"""
+    loaded = clean(load(tmp_path, yaml))
+    found, file = loaded.settings.model_profiles, f"yaml:{usual_place(tmp_path)}"
+    request = {
+        "max_output_tokens": 900,
+        "store": False,
+        "reasoning": {"summary": "auto"},
+        "metadata": {"a": {"b": [1, "x", None]}},
+    }
+    place = {"user_location": {"type": "approximate", "country": "NO"}}
+    assert found["answer"] == Profile(blocked_domains=("a.jp",), request=request, web_search=place)
+    assert found["answer_quick"] == found["answer"]
+    assert found["answer_detailed"] == Profile(
+        blocked_domains=("a.jp",),
+        request={
+            "max_output_tokens": 900,
+            "reasoning": {"summary": "auto"},
+            "metadata": {"c": "on"},
+            "new": "1:30",
+        },
+        web_search=place,
     )
+    assert dict(found["search"].web_search) == {"search_context_size": "low"}
+    assert loaded.sources["model_profiles.search.web_search.search_context_size"] == file
+    assert loaded.sources["model_profiles.answer_detailed.request.max_output_tokens"] == file
+    assert "model_profiles.answer_detailed.request.store" not in loaded.sources
+    with pytest.raises(TypeError):
+        found["answer"].request["store"] = True  # type: ignore[index]
 
 
-def test_a_place_and_a_search_of_files_are_taken_from_answer_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_search_of_files_is_taken_from_answer_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     yaml = (
-        "{answer: {user_location: {country: JP, city: Minato}, file_search: {vector_store_ids: [a], "
-        f"max_num_results: 3, filters: {FILTERS}}}}}, "
-        "answer_quick: {}, answer_detailed: {user_location: {country: US}, file_search: {vector_store_ids: [b]}}}"
+        f"{{answer: {{file_search: {{vector_store_ids: [a], max_num_results: 3, filters: {FILTERS}}}}}, "
+        "answer_quick: {}, answer_detailed: {file_search: {vector_store_ids: [b]}}}"
     )
     found = profiles(tmp_path, yaml)
     assert found["answer_quick"] == found["answer"]
-    assert found["answer"].user_location == UserLocation(country="JP", city="Minato")
     assert found["answer"].file_search == FileSearch(vector_store_ids=("a",), max_num_results=3, filters=FILTERS)
-    assert found["answer_detailed"].user_location == UserLocation(country="US")
     assert found["answer_detailed"].file_search == FileSearch(vector_store_ids=("b",))
 
 
-@pytest.mark.parametrize(
-    ("yaml", "named"),
-    [
-        ("service_tier: cheap", "service_tier: expected one of auto, default, flex"),
-        ("user_location: {country: Japan}", 'country: expected two capital letters such as JP, got "Japan"'),
-        ('user_location: {city: "a\\nb"}', "city: expected text in one line"),
-        ("file_search: {filters: [1]}", "filters: expected a mapping, got a list"),
-        ("file_search: {filters: {a: 1.0e+400}}", "filters: expected a mapping, got a mapping"),
-        ("file_search: {vector_store_ids: x}", "vector_store_ids: expected a list of at most 100 names"),
-    ],
-)
-def test_what_cannot_be_passed_on_is_a_problem(tmp_path: Path, yaml: str, named: str) -> None:
-    assert named in problem(load(tmp_path, f"model_profiles: {{answer: {{{yaml}}}}}\n"))
+def test_what_cannot_be_passed_on_is_a_problem(tmp_path: Path) -> None:
+    wrong = {
+        "file_search: {filters: [1]}": "filters: expected a mapping, got a list (",
+        "file_search: {filters: {a: 1.0e+400}}": "filters: expected a mapping, got a mapping (",
+        "file_search: {vector_store_ids: x}": "vector_store_ids: expected a list of at most 100 names, got ",
+        "request: 5": "request: expected members of the body of a request, got 5 (a number) (",
+        "web_search: [a]": "web_search: expected members of the tool that searches the web, got a list (",
+        "web_search: {type: web_search}": "web_search: expected members of the tool that searches the web, got type, ",
+    }
+    own = ("model", "input", "instructions", "tools", "stream", "background", "include", "previous_response_id")
+    for name in own:
+        told = f"request: expected members of the body of a request, got {name}, which the server writes itself ("
+        wrong[f"request: {{{name}: null}}"] = told
+    for yaml, told in wrong.items():
+        assert f".{told}" in problem(load(tmp_path, f"model_profiles: {{answer: {{{yaml}}}}}\n"))
+
+
+def test_a_member_that_was_a_field_of_the_profile_is_a_problem_that_names_its_new_place(tmp_path: Path) -> None:
+    of_request = "max_output_tokens max_tool_calls service_tier store prompt_cache_key safety_identifier"
+    of_search = "search_context_size external_web_access user_location"
+    moved = {"request": of_request.split(), "web_search": of_search.split()}
+    for profile in ("answer", "answer_detailed", "answer_quick", "search"):
+        fields = "".join(f"    {name}: {{country: JP}}\n" for names in moved.values() for name in names)
+        loaded = load(tmp_path, f"model_profiles:\n  {profile}:\n    model: m\n{fields}")
+        assert [text.partition(" (from ")[0] for text in loaded.problems] == [
+            f"model_profiles.{profile}.{name}: expected it below model_profiles.{profile}.{place}, "
+            "whose members go into the request as they are"
+            for place, names in moved.items()
+            for name in names
+        ]
+        assert loaded.problems[3].endswith(f"; write model_profiles.{profile}.request.store.")
+        assert loaded.settings.model_profiles[profile].store
 
 
 def test_prices_are_read_by_model_and_their_source_is_kept(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_the_document_is_indented_json_with_the_problems_if_there_are_any(tmp_pa
 def test_every_leaf_has_a_source_and_every_source_a_leaf(tmp_path: Path) -> None:
     yaml = """
 openai: {headers_env: {api-key: AZURE}}
-model_profiles: {answer: {model: gpt-5.4}, answer_quick: null}
+model_profiles: {answer: {model: gpt-5.4, request: {store: true, metadata: [a]}}, answer_quick: null}
 policy: {system: {source: builtin}}
 """
     everything = {"AZURE": "q7" * 4, "MODEL_DETAILED": "gpt-5.5", "DEBUG": "1", "OPENAI_API_KEY": CANARY}

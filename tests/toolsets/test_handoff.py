@@ -150,7 +150,7 @@ async def test_calls_do_not_wait_in_the_line_of_runs(tmp_path: Path) -> None:
 async def test_an_answer_that_is_not_to_be_kept_is_not_handed_off(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(401)]
-    async with client_of(upstream, tmp_path, store=False) as client:
+    async with client_of(upstream, tmp_path, request={"store": False}) as client:
         await client.call("answer", {"query": "why?"})
         assert await listed(client) == []
     assert "background" not in upstream.asked[0].json

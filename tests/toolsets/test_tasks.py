@@ -141,7 +141,9 @@ async def test_a_quick_answer_in_the_background_is_no_task(tmp_path: Path) -> No
     assert upstream.kinds == ["ask"]
 
 
-@pytest.mark.parametrize("profile", [Profile(), Profile(background=True, store=False)], ids=["foreground", "unstored"])
+@pytest.mark.parametrize(
+    "profile", [Profile(), Profile(background=True, request={"store": False})], ids=["foreground", "unstored"]
+)
 async def test_an_answer_that_is_not_kept_in_the_background_is_no_task(profile: Profile, tmp_path: Path) -> None:
     upstream = slow()
     async with client_of(upstream, tmp_path, profile=profile) as client:

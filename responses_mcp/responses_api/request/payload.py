@@ -7,11 +7,10 @@ other members; their values are replaced, never changed in place.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
-from hashlib import sha256
-from typing import Final
+from typing import Any, Final, cast
 
 from responses_mcp.errors import BadArgument
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
@@ -22,8 +21,7 @@ from responses_mcp.settings.time_zone import TOKYO
 
 MAX_DOMAINS: Final = 100  # what the search tool takes
 
-_LONGEST_IDENTIFIER, _LONGEST_SHOWN = 64, 60  # characters
-_PASSED_ON = ["max_output_tokens", "max_tool_calls", "service_tier", "store", "prompt_cache_key", "safety_identifier"]
+_LONGEST_SHOWN = 60  # characters
 _DOMAIN = re.compile(r"\w\.\w")  # or part of one
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/?#@]*@)?(?:\*?\.)?([^/:?#]+)", re.IGNORECASE)
 
@@ -100,7 +98,7 @@ def searching_body(text: str, profile: Profile, *, instructions: str, only_domai
     web_search, members = _of_profile(profile)
     tool = {**web_search}
     if only := bare_hosts(only_domains):
-        tool["filters"] = {"allowed_domains": list(only), **tool.get("filters", {})}
+        tool["filters"] = {**tool.get("filters", {}), "allowed_domains": list(only)}
     return {"model": profile.model, "instructions": instructions, "input": text, "tools": [tool], **members}
 
 
@@ -132,25 +130,24 @@ def file_search_tool(files: FileSearch) -> JsonObject:
 @lru_cache(maxsize=64)
 def _of_profile(profile: Profile) -> tuple[JsonObject, JsonObject]:
     """Return what a profile decides for all bodies: the tool that searches the web, and other members."""
-    traits, place, who = model_traits(profile.model), profile.user_location, profile.safety_identifier
-    known = _without_none(country=place.country, region=place.region, city=place.city, timezone=place.timezone)
-    blocked = bare_hosts(profile.blocked_domains)
-    web_search = _without_none(
-        type="web_search",
-        filters={"blocked_domains": list(blocked)} if blocked else None,
-        search_context_size=profile.search_context_size,
-        external_web_access=profile.external_web_access,
-        user_location={"type": "approximate", **known} if known else None,
-    )
-    passed_on = {name: getattr(profile, name) for name in _PASSED_ON}
-    if who is not None and len(who) > _LONGEST_IDENTIFIER:
-        passed_on["safety_identifier"] = sha256(who.encode("utf-8", "replace")).hexdigest()
-    return web_search, _without_none(
+    traits, blocked = model_traits(profile.model), bare_hosts(profile.blocked_domains)
+    web_search = _without_none(type="web_search", filters={"blocked_domains": list(blocked)} if blocked else None)
+    members = _without_none(
         include=["web_search_call.action.sources"],
         text={"verbosity": profile.verbosity} if traits.verbosity else None,
         reasoning={"effort": profile.reasoning_effort} if traits.reasoning else None,
-        **passed_on,
     )
+    return _merged(web_search, profile.web_search), _merged(members, profile.request)
+
+
+def _merged(own: Mapping[str, Any], theirs: Mapping[str, Any]) -> JsonObject:
+    """Return both objects in one, at every level; where both have a value, it is theirs."""
+    merged = {**own, **theirs}
+    for name in own.keys() & theirs.keys():
+        mine, other = own[name], theirs[name]
+        if isinstance(mine, dict) and isinstance(other, dict):
+            merged[name] = _merged(cast(JsonObject, mine), cast(JsonObject, other))
+    return merged
 
 
 def _without_none(**members: object) -> JsonObject:
