@@ -166,7 +166,7 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
         put = _show(wanted, redact)
     if is_thrown_away(Path(machine.command[0]).resolve()):
         remark(f"{machine.command[0]} is in a folder that may be emptied at any time; {TO_KEEP}, and run this again.")
-    for finding in () if manuals is None else check_manuals(manuals, "pass --manuals"):
+    for finding in () if manuals is None else check_manuals(manuals):
         if finding.fix is not None:
             remark(f"{finding.found}; {finding.fix}.")
     if options.client == "claude-code" and (plugin := plugin_in(machine)):

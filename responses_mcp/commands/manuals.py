@@ -6,7 +6,6 @@ import argparse
 import os
 import re
 import sys
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import asdict, replace
@@ -42,18 +41,12 @@ from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
 from responses_mcp.manuals.embeddings.provider import address_of, open_embedder
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.files.folder import UNREADABLE, Folder
+from responses_mcp.manuals.files.folder import OTHER_FORMAT, UNREADABLE, Folder
 from responses_mcp.manuals.files.unserved import (
     NO_FILES,
-    SET_ROOT,
     about_links,
-    about_loose,
     in_words,
-    loose_files,
-    loose_kinds,
-    names_in_words,
     other_kinds,
-    root_of_one,
 )
 from responses_mcp.manuals.requests import LsRequest, ReadRequest, ScanRequest
 from responses_mcp.manuals.requests.parsing import parse_search
@@ -102,6 +95,7 @@ _WHY: Final = {
     "too_deep": "under too many folders",
     "disk_full": "no room on the disk of the index",
     "locked": "another process holds the lock of the index and does nothing",
+    "format_not_served": "of a format that is not served; convert it to .md",
     "not_text": "not text in UTF-8, UTF-16 with a mark, EUC-JP or Shift_JIS; save it as UTF-8",
     "time_budget": "no time was left; allow more with --budget-ms, or run 'manuals index' first",
 }
@@ -174,7 +168,7 @@ async def _index(manuals: Manuals, settings: ManualsSettings, options: argparse.
     if options.embed:
         _check_embeds(settings)
     reports: list[IndexReport] = []
-    names = options.manual or await _names(manuals, settings, options)
+    names = options.manual or await _names(manuals, settings)
     kinds: list[dict[str, int]] = []
     unreadable: dict[str, str] = {}
     for name in names:
@@ -185,10 +179,10 @@ async def _index(manuals: Manuals, settings: ManualsSettings, options: argparse.
             unreadable[name] = _only_of_one(error)
             report = IndexReport(name, 0, 0, 0.0, {"": UNREADABLE}, None)
         reports.append(report)
-        kinds.append(await _in_thread(other_kinds, settings.root or "", report.manual_id))
+        kinds.append(await _in_thread(other_kinds, _folder(settings), [report.manual_id]))
         if not options.json:
             _say_report(report, kinds[-1])
-    await _remark_unserved(settings, options, len(names))
+    await _remark_links(settings)
     if not (unreadable or any(report.files for report in reports)):
         remark(NO_FILES)
     why = next(filter(None, (report.in_memory for report in reports)), None) or _why_in_memory(settings)
@@ -263,11 +257,12 @@ def _forget(settings: ManualsSettings, options: argparse.Namespace) -> None:
 
 
 def _say_report(report: IndexReport, kinds: Mapping[str, int]) -> None:
-    out = len(report.unindexed)
-    done = f", {report.changed:,} of them new or changed, {report.seconds:.1f} s" if "" not in report.unindexed else ""
+    unindexed = {path: reason for path, reason in report.unindexed.items() if reason != OTHER_FORMAT}  # in `kinds`
+    out = len(unindexed)
+    done = f", {report.changed:,} of them new or changed, {report.seconds:.1f} s" if "" not in unindexed else ""
     told = f"{report.manual_id}: {counted(report.files, 'file')}{done}"
     say("; ".join(filter(None, (told, in_words(kinds), f"{out:,} not indexed:" if out else ""))))
-    for path, reason in sorted(report.unindexed.items())[:_MOST_LISTED]:
+    for path, reason in sorted(unindexed.items())[:_MOST_LISTED]:
         say(f"  {path or report.manual_id} ({_WHY.get(reason, reason)})")
     if out > _MOST_LISTED:
         say(f"  and {out - _MOST_LISTED:,} more, which --json lists")
@@ -292,7 +287,7 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
     query = " ".join([*options.query, *options.rest])
     if not query.strip():
         raise Stop("QUERY is blank; say what to look for.", code=WRONG)
-    names = [] if options.manual else await _names(manuals, settings, options)
+    names = [] if options.manual else await _names(manuals, settings)
     asked = parse_search({"query": query, "path_prefix": options.path})
     manual_ids = tuple(options.manual or ())
     began = trio.current_time()
@@ -307,8 +302,6 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
         found = await manuals.search(request, on_phase=status.show)
     if found.not_by_meaning:
         found = replace(found, not_by_meaning=_with_options(found.not_by_meaning, settings, options))
-    if not options.manual:
-        await _remark_loose(settings, options, len(names))
     if found.no_such_path is not None:
         found = replace(found, meant=meant_by(found.no_such_path, names, "--manual {}", " --path {}"))
     if options.json:
@@ -318,8 +311,6 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
         raise Stop(found.note or "", told=options.json)
     if options.json:
         return
-    if not options.manual:
-        found = replace(found, beside=None)  # the remark has said it
     rows = sorted(found.rows, key=lambda row: not row.has_word)
     on_screen = on_terminal(sys.stdout)  # where room is short
     for rank, row in enumerate(rows, 1):
@@ -332,8 +323,9 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
         _say_row(rank, row, _words_of(query))
     if found.note:
         say(found.note)
-    if not rows and (kinds := await _in_thread(_other_kinds, settings.root or "", options.manual or names)):
-        say(f"{kinds}; convert what is to be searched to .md.")
+    if found.others:
+        kinds = in_words(found.others)
+        say(f"{kinds[:1].upper()}{kinds[1:]}; convert what is to be searched to .md.")
     if found.unsearched:
         say()
     for each in found.unsearched[:_MOST_LISTED]:
@@ -347,11 +339,6 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
         if not on_screen:
             say()
         say(f"Read it: {_read_command(rows[0], settings, options)}")
-
-
-def _other_kinds(root: str, manual_ids: Sequence[str]) -> str:
-    """Say how many files of these manuals are of kinds that are not served; nothing if there are none."""
-    return in_words(sum((Counter(other_kinds(root, each)) for each in manual_ids), Counter[str]()))
 
 
 def _say_row(rank: int, row: SearchRow, words: re.Pattern[str]) -> None:
@@ -399,27 +386,25 @@ async def _ls(manuals: Manuals, settings: ManualsSettings, options: argparse.Nam
     if options.manual:
         await _list_folder(settings, options)
         return
-    folder = Folder(Path(settings.root or ""))
+    folder = _folder(settings)
     shown: list[JsonObject] = []
     unreadable: list[str] = []
-    for name in await _names(manuals, settings, options):
+    for name in await _names(manuals, settings):
         files: int | None = None
         try:
             files = await _in_thread(_count_files, folder, name)
         except ManualsError as error:
             unreadable.append(_only_of_one(error))
-        shown.append(
-            {"manual_id": name, "files": files, "not_served": await _in_thread(other_kinds, folder.root, name)}
-        )
+        shown.append({"manual_id": name, "files": files, "not_served": await _in_thread(other_kinds, folder, [name])})
     if options.json:
-        say_json({"manuals": shown, "loose": await _in_thread(loose_files, folder.root)})
+        say_json({"manuals": shown})
     else:
         wide = max(columns(each["manual_id"]) for each in shown)
         for each in shown:
             name, others = each["manual_id"], in_words(each["not_served"])
             many = _WHY[UNREADABLE] if each["files"] is None else counted(each["files"], "file")
             say(f"{name}{' ' * (wide - columns(name))}  {many}{f'; {others}' if others else ''}")
-        await _remark_unserved(settings, options, len(shown))
+        await _remark_links(settings)
         if not (unreadable or any(each["files"] for each in shown)):
             remark(NO_FILES)
     if unreadable:
@@ -427,7 +412,7 @@ async def _ls(manuals: Manuals, settings: ManualsSettings, options: argparse.Nam
 
 
 async def _list_folder(settings: ManualsSettings, options: argparse.Namespace) -> None:
-    folder = Folder(Path(settings.root or ""))
+    folder = _folder(settings)
     path = "/".join(parts_of(options.path))
     if await _in_thread(_is_file, folder, options.manual, path):
         read = _command(settings, options, "read", options.manual, path)
@@ -440,8 +425,12 @@ async def _list_folder(settings: ManualsSettings, options: argparse.Namespace) -
     for name, kind in items:
         say(f"{name}/" if kind == "dir" else name)
     if not items:
-        kinds = "" if path else in_words(await _in_thread(other_kinds, folder.root, options.manual))
-        remark(f"There is no .md or .json file there{f'; {kinds}' if kinds else ''}.")
+        kinds = "" if path else in_words(await _in_thread(other_kinds, folder, [options.manual]))
+        remark(f"There is no file there that is served{f'; {kinds}' if kinds else ''}.")
+
+
+def _folder(settings: ManualsSettings) -> Folder:
+    return Folder(Path(settings.root or ""), settings.exclude)
 
 
 def _is_file(folder: Folder, manual_id: str, path: str) -> bool:
@@ -579,7 +568,7 @@ def _say_read(text: str, replaced: int) -> None:
 # What all of them need
 
 
-async def _names(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> list[str]:
+async def _names(manuals: Manuals, settings: ManualsSettings) -> list[str]:
     names: list[str] = []
     listing = await manuals.ls(LsRequest())
     while True:
@@ -589,41 +578,17 @@ async def _names(manuals: Manuals, settings: ManualsSettings, options: argparse.
         listing = await manuals.ls(LsRequest(listing["next_id"]))
     if names:
         return names
-    loose = await _in_thread(loose_files, settings.root or "")
-    if not loose:
-        links = await _in_thread(about_links, settings.root or "")
-        kinds = in_words(await _in_thread(loose_kinds, settings.root or ""))
-        raise Stop(
-            f"There are no manuals in {settings.root}; put each, as .md and .json files, into its own folder there.",
-            *([f"{'; '.join(links)}."] if links else []),
-            *([f"{kinds[:1].upper()}{kinds[1:]}."] if kinds else []),
-        )
+    links = await _in_thread(about_links, settings.root or "")
     raise Stop(
-        f"There are no manuals in {settings.root}, only {names_in_words(loose)}: a manual is a folder in it. "
-        f"If {settings.root} is a manual itself, {root_of_one(settings.root or '', _name_it(options))}."
+        f"There are no manuals in {settings.root}; put each, as files of a served format, into its own folder there.",
+        *([f"{'; '.join(links)}."] if links else []),
     )
 
 
-async def _remark_unserved(settings: ManualsSettings, options: argparse.Namespace, manuals: int) -> None:
-    """Say what of the root is not in any of so many manuals: files, and links to folders."""
-    await _remark_loose(settings, options, manuals)
-    if kinds := await _in_thread(loose_kinds, settings.root or ""):
-        remark(f"Beside the manuals, {in_words(kinds)}.")
+async def _remark_links(settings: ManualsSettings) -> None:
+    """Say which links to folders in the root are not followed."""
     if links := await _in_thread(about_links, settings.root or ""):
         remark(f"{'; '.join(links)}.")
-
-
-async def _remark_loose(settings: ManualsSettings, options: argparse.Namespace, manuals: int) -> None:
-    """Say which files are not in any of so many manuals: where they are many, the root may be a manual itself."""
-    root = settings.root or ""
-    loose = await _in_thread(loose_files, root)
-    if loose:
-        found, cure, instead = about_loose(loose, root, manuals, _name_it(options))
-        remark(f"{found}, and so not searched; {cure}." + (f" {instead[0].upper()}{instead[1:]}." if instead else ""))
-
-
-def _name_it(options: argparse.Namespace) -> str:
-    return "pass --root" if options.root is not None else SET_ROOT
 
 
 async def _in_thread(work: Callable[[Unpack[Ts]], T], *given: *Ts) -> T:

@@ -6,11 +6,12 @@ A search brings the index up to date first, as far as there is time, and says wh
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
 
@@ -31,7 +32,7 @@ from responses_mcp.manuals.files.resources import (
     read_resource,
 )
 from responses_mcp.manuals.files.titles import shown_title
-from responses_mcp.manuals.files.unserved import about_beside
+from responses_mcp.manuals.files.unserved import in_words, readable
 from responses_mcp.manuals.requests import (
     FindRequest,
     HitsRequest,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from responses_mcp.settings.model import ManualsSettings, Settings
 
 T = TypeVar("T")
+_FEW: Final = 3  # sections of a find, which are little
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,7 @@ class Manuals:
             names, why_none = await self._threads.run(_names)
             if why_none is not None:
                 raise ManualsError("not_found", why_none)
-        found, why = await self._rebuilding(
+        found, why, others = await self._rebuilding(
             lambda: self._search(request, list(dict.fromkeys(names)), deadline, on_phase)
         )
         texts, unplaced = await self._passages(
@@ -191,14 +193,11 @@ class Manuals:
         if fits or results.no_such_path is not None:
             return results
         no_files = (
-            results.complete
+            results.was_in_time
             and not results.rows
             and not await self._threads.run(lambda library, check: library.folder.has_files(names, check))
         )
-        if request.manual_ids:
-            return replace(results, no_files=no_files)
-        beside = await self._threads.run(lambda library, _: about_beside(library.folder.root))
-        return replace(results, beside=beside, no_files=no_files)
+        return replace(results, others=readable(others), no_files=no_files)
 
     async def find(self, request: FindRequest, *, on_phase: Callable[[str], None] | None = None) -> JsonObject:
         """Search one manual and return the full form of the answer (M4).
@@ -225,6 +224,8 @@ class Manuals:
         answer: JsonObject = {"trace_id": trace_id, "applied": payload["applied"]}
         if request.include_claim_graph:
             answer["claim_graph"] = unpacked(payload)["claim_graph"]
+        if payload["summary"]["candidates"] < _FEW and (others := readable(payload["others"])):
+            answer["note"] = f"{in_words(others)}."
         return {**answer, "summary": payload["summary"], "next_actions": []}
 
     async def index(self, manual_id: str, *, on_progress: Callable[[int, int], None] | None = None) -> IndexReport:
@@ -301,6 +302,7 @@ class Manuals:
             message = "The search took longer than budget.time_ms allows; ask again with a larger one."
             raise ManualsError("conflict", message) from None
         payload = found.payload
+        payload["others"] = dict(changes.others) if changes is not None else {}
         if self._comparing.wanted:
             payload["applied"]["ranked_by"] = "words and meaning" if found.compared else "words"
             payload["applied"]["meaning_failure_reason"] = why
@@ -317,7 +319,8 @@ class Manuals:
 
     async def _search(
         self, request: SearchRequest, names: Sequence[str], deadline: float, on_phase: Callable[[str], None] | None
-    ) -> tuple[FoundEverywhere, str | None]:
+    ) -> tuple[FoundEverywhere, str | None, Counter[str]]:
+        """Return what was found, why not by meaning, and how many files of other formats there are, by endings."""
         manuals: dict[str, Changes | None] = dict.fromkeys(names)
         unreadable: list[Unsearched] = []
         failures: list[Exception] = []
@@ -345,6 +348,7 @@ class Manuals:
                 nursery.start_soon(update, name)
         if failures:
             raise failures[0]
+        others = sum((each.others for each in manuals.values() if each is not None), Counter[str]())
 
         def search(library: Library, check: CancellationCheck, question: Question | None) -> FoundEverywhere:
             return library.search_everywhere(request, manuals, check, question=question)
@@ -354,8 +358,9 @@ class Manuals:
         except OutOfTime:
             from responses_mcp.manuals.library import FoundEverywhere  # noqa: PLC0415  # imported by now
 
-            return FoundEverywhere([], [*unreadable, *(Unsearched(name, OUT_OF_TIME, None) for name in manuals)]), None
-        return found._replace(unsearched=[*unreadable, *found.unsearched]), why
+            late = [Unsearched(name, OUT_OF_TIME, None) for name in manuals]
+            return FoundEverywhere([], [*unreadable, *late]), None, others
+        return found._replace(unsearched=[*unreadable, *found.unsearched]), why, others
 
     async def _passages(self, wanted: list[Wanted]) -> tuple[list[Passage | None], int]:
         """Return the texts around matches, as many as there is time for, and how many there was none for."""

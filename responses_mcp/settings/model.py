@@ -230,10 +230,12 @@ class ManualsSettings:
 
     Both paths are absolute once loaded. `index_dir` is the folder of the index files, for which loading fills in one in
     the user's caches; None, like `in_memory`, keeps the index in memory. A file over `max_file_bytes` is not searched.
-    `search_tool` says whether `manual_search` is among the tools.
+    `exclude` are patterns of what is left out, as in a `.gitignore`. `search_tool` says whether `manual_search` is
+    among the tools.
     """
 
     root: str | None = None
+    exclude: tuple[str, ...] = ("node_modules", "__pycache__", ".venv")
     index_dir: str | None = None
     in_memory: bool = False
     max_file_bytes: int = 16 * 1024 * 1024

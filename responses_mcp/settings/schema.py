@@ -226,6 +226,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         Setting(
             "root", "folder", "Folder that holds the manuals, one folder each; relative to the folder of the YAML file."
         ),
+        Setting("exclude", "names", "Patterns of what to leave out, as in a `.gitignore`; `!` keeps some."),
         Setting("index_dir", "folder", "Folder for the index files; without it, one in the user's cache folder."),
         switch("in_memory", "Keep the index in memory and write no index file."),
         integer("max_file_bytes", 1, 2**30, "Largest file that is searched, in bytes."),

@@ -86,8 +86,11 @@ async def _find(manuals: Manuals, context: CallContext, arguments: Mapping[str, 
         "status": found["applied"]["required_effect_status"],
         "failure_reason": found["applied"]["required_failure_reason"],
     }
+    notes = [found["note"]] if "note" in found else []
     if (why := found["applied"].get("meaning_failure_reason")) is not None:
-        result["note"] = f"Ranked by {found['applied']['ranked_by']}. {why}"
+        notes.append(f"Ranked by {found['applied']['ranked_by']}. {why}")
+    if notes:
+        result["note"] = " ".join(notes)
     if request.inline_hits is not None:
         hits = HitsRequest(found["trace_id"], "integrated_top", 0, request.inline_hits)
         result["inline_hits"] = await manuals.hits_with_passages(hits)

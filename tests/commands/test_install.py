@@ -205,15 +205,6 @@ def test_a_folder_of_manuals_that_is_not_there_is_the_fault_of_the_option_and_no
     assert not file_of("codex", machine).exists()
 
 
-def test_a_folder_that_is_a_manual_itself_is_told_with_the_one_that_was_meant(install: Install, tmp_path: Path) -> None:
-    (tmp_path / "hb/pump").mkdir(parents=True)
-    (tmp_path / "hb/pump/care.md").write_text("# Care\n", encoding="utf-8")
-    done = install("codex", "--manuals", str(tmp_path / "hb/pump"))
-    assert done.code == 0
-    assert f"pass --manuals {tmp_path / 'hb'}." in done.err
-    assert "not in any manual" not in install("codex", "--manuals", str(tmp_path / "hb")).err
-
-
 def test_manuals_are_offered_whatever_toolsets_are_listed_beside_them(
     install: Install, machine: Machine, tmp_path: Path
 ) -> None:

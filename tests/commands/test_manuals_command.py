@@ -191,7 +191,7 @@ def test_index_counts_files_of_other_kinds_and_names_the_kinds(manuals: Command,
     for name in ("a.pdf", "b.PDF", "auth/c.png", "Makefile", ".hidden.pdf", ".git/d.pdf"):
         write(root / "guide" / name, "x")
     first, second, _ = output(manuals("index")).splitlines()
-    assert first.endswith(" s; 4 files of other kinds are not served (2 .pdf, 1 .png, 1 without an ending)")
+    assert first.endswith(" s; 4 files of other formats are not served (2 .pdf, 1 .png, 1 without an ending)")
     assert second.endswith(" s")
     shown = json.loads(output(manuals("index", "--json")))
     assert [each["not_served"] for each in shown["manuals"]] == [{".pdf": 2, ".png": 1, "": 1}, {}]
@@ -202,56 +202,19 @@ def test_a_find_of_nothing_says_what_else_lies_in_the_manuals(manuals: Command, 
     write(root / "plant/old.txt", "unicorns")
     nothing = "Nothing that was searched matches; try other words.\n"
     cure = "; convert what is to be searched to .md.\n"
-    told = f"{nothing}2 files of other kinds are not served (1 .html, 1 .txt){cure}"
+    told = f"{nothing}2 files of other formats are not served (1 .html, 1 .txt){cure}"
     assert output(manuals("find", "unicorns")) == told
-    told = f"{nothing}1 file of another kind is not served (1 .txt){cure}"
+    told = f"{nothing}1 file of another format is not served (1 .txt){cure}"
     assert output(manuals("find", "unicorns", "--manual", "plant")) == told
     assert "not served" not in output(manuals("find", "token"))
 
 
-def test_files_of_other_kinds_beside_the_manuals_are_counted(manuals: Command, root: Path) -> None:
-    for name in ("memo.txt", "README", "readme.txt", ".hidden.txt", "guide/more.pdf"):
-        write(root / name, "x")
-    for command in ("ls", "index"):
-        code, out, err = manuals(command)
-        assert (code, "1 file of another kind is not served (1 .pdf)" in out) == (0, True)
-        assert err == "Beside the manuals, 1 file of another kind is not served (1 .txt).\n"
-
-
-def test_files_that_lie_in_no_manual_are_named_with_the_root_that_was_meant(
-    manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("MANUALS_ROOT")
-    said = (
-        f"errors.json and logs.md are not in any manual, and so not searched; put them "
-        f"into a folder of {root / 'guide'}. If that is a manual itself, pass --root {root}.\n"
-    )
-    for command in (["index"], ["ls"], ["find", "unicorns"], ["find", "token"], ["find", "token", "--json"]):
-        code, _, err = manuals(*command, "--root", str(root / "guide"))
-        assert (code, err) == (0, said), command
-    found = json.loads(manuals("find", "unicorns", "--root", str(root / "guide"), "--json")[1])
-    assert "Files beside the manuals are not searched: errors.json and logs.md." in found["note"]
-    assert "logs.md" not in manuals("find", "unicorns", "--root", str(root / "guide"))[1]  # the remark has named it
-    assert "note" not in json.loads(manuals("find", "token", "--root", str(root / "guide"), "--json")[1])
-    write(root / "README.md", "# What these manuals are\n")
-    assert output(manuals("ls", "--root", str(root))).startswith("guide  3 files\n")
-    for number in range(9):
-        write(root / f"guide/{number}.md", "x")
-    assert "0.md, 1.md, 2.md and 8 more are not in any manual" in manuals("ls", "--root", str(root / "guide"))[2]
-
-
-def test_a_folder_of_files_alone_is_told_to_be_a_manual(
-    manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for command in (["index"], ["find", "token"], ["ls"]):
-        code, out, err = manuals(*command, "--root", str(root / "plant"))
-        assert (code, out) == (1, "")
-        assert err == (
-            f"openai-responses-mcp: There are no manuals in {root / 'plant'}, only 電源.md: a manual is a folder in it. "
-            f"If {root / 'plant'} is a manual itself, pass --root {root}.\n"
-        )
-    monkeypatch.setenv("MANUALS_ROOT", str(root / "plant"))
-    assert f"is a manual itself, set manuals.root (MANUALS_ROOT) to {root}.\n" in manuals("ls")[2]
+def test_files_in_the_root_are_a_manual_with_its_name(manuals: Command, root: Path) -> None:
+    guide = ["--root", str(root / "guide")]
+    assert output(manuals("ls", *guide)) == "auth   1 file\nguide  2 files\n"
+    assert output(manuals("ls", "guide", *guide)) == "errors.json\nlogs.md\n"
+    assert "guide/logs.md:" in output(manuals("find", "rotated", *guide))
+    assert output(manuals("read", "guide", "logs.md", *guide)) == output(manuals("read", "guide", "logs.md"))
 
 
 @pytest.fixture
@@ -293,7 +256,7 @@ def test_a_manual_that_cannot_be_read_is_in_the_json_of_all(manuals: Command) ->
 
 def test_ls_lists_the_manuals_and_what_is_in_one(manuals: Command, root: Path) -> None:
     write(root / "plant/a.pdf", "x")
-    assert output(manuals("ls")) == "guide  3 files\nplant  1 file; 1 file of another kind is not served (1 .pdf)\n"
+    assert output(manuals("ls")) == "guide  3 files\nplant  1 file; 1 file of another format is not served (1 .pdf)\n"
     assert output(manuals("ls", "guide/")) == "auth/\nerrors.json\nlogs.md\n"
     assert output(manuals("ls", "guide", "auth")) == "tokens.md\n"
     code, out, err = manuals("ls", "nowhere")
@@ -322,9 +285,9 @@ def test_ls_as_json_is_one_document(manuals: Command, root: Path) -> None:
     assert json.loads(output(manuals("ls", "--json"))) == {
         "manuals": [
             {"manual_id": "guide", "files": 3, "not_served": {}},
+            {"manual_id": "manual::manuals", "files": 1, "not_served": {}},
             {"manual_id": "plant", "files": 1, "not_served": {".pdf": 1}},
-        ],
-        "loose": ["loose.md"],
+        ]
     }
     assert json.loads(output(manuals("ls", "guide", "--json"))) == {
         "manual_id": "guide",
@@ -626,71 +589,30 @@ def test_what_stops_a_command_is_a_json_document_too(manuals: Command, command: 
 
 def test_a_search_where_there_is_no_file_to_search_does_not_blame_the_words(manuals: Command, root: Path) -> None:
     for path in sorted(root.rglob("*.*")):
-        path.rename(path.with_suffix(".txt"))
+        path.rename(path.with_suffix(".xyz"))
     for more in ([], ["--manual", "guide"]):
-        assert output(manuals("find", "token", *more)).startswith("There is no .md or .json file to search;")
+        assert output(manuals("find", "token", *more)).startswith("There is no file of a served format to search.")
     for command in (["ls"], ["index"], ["index", "guide"]):
         code, _, err = manuals(*command)
         assert (code, err) == (
             0,
-            "There is no .md or .json file to search; put the manuals there as such files.\n",
+            "There is no file of a served format to search.\n",
         )
 
 
 def test_an_empty_folder_of_manuals_is_named(manuals: Command, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    (tmp_path / "empty/scan.pdf").write_bytes(b"%PDF")
     for command in (["ls"], ["index"], ["find", "x"]):
         code, _, err = manuals(*command, "--root", str(tmp_path / "empty"))
         assert (code, f"There are no manuals in {tmp_path / 'empty'};" in err) == (1, True)
-        assert "1 file of another kind is not served (1 .pdf)." in err
 
 
-def test_one_loose_file_beside_manuals_does_not_make_the_folder_above_one(manuals: Command, root: Path) -> None:
-    write(root / "loose.md", "# Loose\n")
-    err = manuals("find", "token")[2]
-    assert err == (f"loose.md is not in any manual, and so not searched; put it into a folder of {root}.\n")
-
-
-@pytest.mark.parametrize(
-    ("name", "meant"), [("index.md", True), ("目次.md", True), ("TOC.md", True), ("logs.md", False)]
-)
-def test_an_index_page_beside_more_folders_makes_the_root_a_manual(
-    manuals: Command, root: Path, name: str, meant: bool
-) -> None:
-    for folder in ("auth", "more", "most"):
-        write(root / "guide" / folder / "page.md", "# Page\n")
-    (root / "guide/errors.json").unlink()
-    (root / "guide/logs.md").rename(root / "guide" / name)
-    err = manuals("ls", "--root", str(root / "guide"))[2]
-    assert (f"If that is a manual itself, pass --root {root}." in err) == meant
-
-
-def test_nobody_is_told_to_take_the_home_folder_for_a_folder_of_manuals(
-    manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("HOME", "USERPROFILE"):
-        monkeypatch.setenv(name, str(root))
-    err = manuals("ls", "--root", str(root / "guide"))[2]
-    assert "put it into a new folder, and pass --root that folder" in err
-    assert f"--root {root}." not in err
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="a link needs rights that not everybody has")
-@pytest.mark.parametrize(("home", "asked"), [("link", "real"), ("real", "link")])
-def test_the_home_folder_is_known_by_any_of_its_names(
-    manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str, asked: str
-) -> None:
-    write(tmp_path / "real/guide/index.md", "# Page\n")
-    (tmp_path / "link").symlink_to(tmp_path / "real", target_is_directory=True)
-    monkeypatch.setenv("HOME", str(tmp_path / home))
-    assert "put it into a new folder" in manuals("ls", "--root", str(tmp_path / asked / "guide"))[2]
-
-
-def test_a_folder_with_blanks_in_its_name_is_told_in_quotation_marks(manuals: Command, tmp_path: Path) -> None:
-    write(tmp_path / "my manuals/guide/index.md", "# Page\n")
-    err = manuals("ls", "--root", str(tmp_path / "my manuals/guide"))[2]
-    assert f"""pass --root "{tmp_path / "my manuals"}".""" in err
+def test_a_folder_with_nothing_but_a_document_that_is_not_served_names_it(manuals: Command, tmp_path: Path) -> None:
+    write(tmp_path / "scans/old.doc", "x")
+    told = "1 file of another format is not served (1 .doc)"
+    assert told in manuals("ls", "--root", str(tmp_path / "scans"))[1]
+    found = json.loads(output(manuals("find", "x", "--json", "--root", str(tmp_path / "scans"))))
+    assert (found["complete"], told in found["reason"]) == (False, True)
 
 
 def test_ls_takes_a_manual_and_a_folder_in_one_word(manuals: Command) -> None:

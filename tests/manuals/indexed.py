@@ -1,5 +1,6 @@
 """A manual and its index, and all that can be seen of an index."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -34,9 +35,15 @@ class Shelf(Folder):
         self._changes = 0
 
     def walk(
-        self, manual_id: str, check: CancellationCheck, left_out: dict[str, str], *, under: str = ""
+        self,
+        manual_id: str,
+        check: CancellationCheck,
+        left_out: dict[str, str],
+        *,
+        under: str = "",
+        others: Counter[str] | None = None,
     ) -> Iterator[tuple[str, Stamp]]:
-        for path, stamp in super().walk(manual_id, check, left_out, under=under):
+        for path, stamp in super().walk(manual_id, check, left_out, under=under, others=others):
             if any(path.startswith(f"{folder}/") for folder in self.lost_folders):
                 continue
             yield path, self.stamps.get(path) or self._stamp(path, stamp)

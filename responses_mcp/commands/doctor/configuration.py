@@ -6,7 +6,6 @@ import os
 import platform
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -30,12 +29,8 @@ from responses_mcp.manuals.embeddings.provider import what_is_sent
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.files.unserved import (
-    SET_ROOT,
     about_links,
-    about_loose,
     in_words,
-    loose_files,
-    loose_kinds,
     other_kinds,
 )
 from responses_mcp.manuals.requests.paths import name_of
@@ -218,37 +213,32 @@ def _address(openai: OpenAISettings, source: str) -> Finding:
     return ok("base_url", found)
 
 
-def check_manuals(root: str, name_it: str = SET_ROOT) -> Iterator[Finding]:
-    """Look at a folder of manuals, which is there; `name_it` is how another one would be named."""
+def check_manuals(root: str) -> Iterator[Finding]:
+    """Look at a folder of manuals, which is there."""
     folder = Folder(Path(root))
     try:
         names = folder.manuals()
     except ManualsError as error:
         yield fail("manuals", error.message.rstrip("."), f"make {root} readable for you")
         return
-    loose = loose_files(root)
     if names:
-        kinds = sum((Counter(other_kinds(root, name)) for name in names), Counter(loose_kinds(root)))
-        others = in_words(kinds)
+        others = in_words(other_kinds(folder, names))
         many = f"{root} has {len(names):,} manual{'s' if len(names) > 1 else ''}"
         if folder.has_files(names, unchecked):
             yield ok("manuals", f"{many}; {others}" if others else many)
         else:
-            lacking = f"{many}, but no .md or .json file to search"
+            lacking = f"{many}, but no file of a served format to search"
             yield warn("manuals", f"{lacking}; {others}" if others else lacking, "put the manuals there as such files")
     for name in names:
         try:
             folder.children(name, "", unchecked)
         except ManualsError as error:
             yield warn("manuals", error.message.partition(";")[0], f"make {Path(root, name_of(name))} readable for you")
-    if loose:
-        told, cure, instead = about_loose(loose, root, len(names), name_it)
-        yield warn("manuals", told, f"{cure}; {instead}" if instead else cure)
     links = about_links(root)
     if links is not None:
         yield warn("manuals", *links)
-    if not (loose or names or links):
-        yield warn("manuals", f"{root} has no manuals", "make a folder in it for each manual, of .md and .json files")
+    if not (names or links):
+        yield warn("manuals", f"{root} has no manuals", "put them there, as files of a served format")
 
 
 def _index(settings: ManualsSettings) -> Iterator[Finding]:

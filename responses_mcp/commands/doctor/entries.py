@@ -159,7 +159,7 @@ def _manuals(entry: Entry, looked_at: str | None) -> Iterator[Finding]:
     if root == looked_at:
         return
     if os.path.isdir(root):  # noqa: PTH112  # raises nothing
-        for found in check_manuals(root, f"run {entry.install('--write', '--manuals')}"):
+        for found in check_manuals(root):
             yield found._replace(found=f"for {title}, {found.found}")
     else:
         fix = f'run "{entry.install("--write", "--manuals", "DIR")}" with the folder in which your manuals are'

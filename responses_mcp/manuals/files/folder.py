@@ -1,9 +1,10 @@
 """The folder of manuals on disk: what is in it, and files opened such that nothing outside can be reached.
 
-Served are regular `.md` and `.json` files in folders directly below the root. Hidden entries are not, and no symbolic
-link is followed at any level below the root, the folder of a manual included; the root itself may be one. Nor are names
-served that hold a backslash, a control character, bytes that are no text, or characters that nobody sees and the text
-does not need, such as a soft hyphen; a walk tells of them.
+Each folder directly below the root is a manual. Files in the root itself belong to a manual with the root's name, or
+with a number behind it where a folder has that name. Served are regular files of known types. Hidden entries are not,
+nor what an `Exclusion` leaves out, and no symbolic link is followed at any level below the root, the folder of a manual
+included; the root itself may be one. Nor are names served that hold a backslash, a control character, bytes that are no
+text, or characters that nobody sees and the text does not need, such as a soft hyphen; a walk tells of them.
 
 Paths are relative to their manual, with `/` between names. Composed and decomposed spellings (NFC, NFD) of a name find
 the same file; the spelling on disk is the one given back.
@@ -15,8 +16,10 @@ import errno
 import os
 import stat
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, TypeVar
@@ -25,10 +28,12 @@ from responses_mcp.errors import exhausted
 from responses_mcp.manuals.cancellation import CancellationCheck, unchecked
 from responses_mcp.manuals.errors import ErrorCode, ManualsError
 from responses_mcp.manuals.files.directories import Directory, open_root
+from responses_mcp.manuals.files.exclusion import Exclusion
 from responses_mcp.manuals.files.texts import Anchors, visible
 from responses_mcp.manuals.requests.paths import (
     ROOT_ID,
     Kind,
+    ending_of,
     file_type,
     id_of,
     name_of,
@@ -40,12 +45,25 @@ from responses_mcp.manuals.requests.paths import (
 UNREADABLE: Final = "unreadable"
 TOO_DEEP: Final = "too_deep"
 UNSERVABLE: Final = "name_not_served"
+OTHER_FORMAT: Final = "format_not_served"
+
+DOCUMENTS: Final = frozenset(
+    {
+        *(".pdf", ".doc", ".docx", ".odt", ".rtf", ".epub", ".ppt", ".pptx", ".odp", ".xls", ".xlsx", ".ods"),
+        *(".djvu", ".chm", ".mobi", ".pages", ".numbers", ".key"),
+    }
+)
+"""Endings of files that are there to be read: a search that leaves one out is not complete."""
+
+EXCLUDED: Final = ("node_modules", "__pycache__", ".venv")
+"""Patterns of what is left out unless settings say otherwise."""
 
 _T = TypeVar("_T")
 _DEEPEST: Final = 64  # levels of folders; each costs a descriptor while it is walked
 _ENTRIES_BETWEEN_CHECKS: Final = 256
 _NO_FOLDER_ANY_MORE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # deleted, or swapped for a file or a link
 _FILES_WITH_ANCHORS: Final = 256
+_NAMELESS: Final = "files"  # the manual of the files in a root whose name cannot be an id
 _SHOWN: Final = 50  # manuals that an error about a wrong one lists
 _SHOWN_CHARS: Final = 300  # of a name, in a message
 
@@ -66,15 +84,65 @@ class Stamp(NamedTuple):
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """An open folder, with the names that lead to it as on disk, the id of its manual first.
+
+    `is_root` tells that it is the root, of which only the files belong to the manual.
+    """
+
+    directory: Directory
+    spelled: tuple[str, ...]
+    exclusion: Exclusion
+    is_root: bool = False
+
+    def entered(self, directory: Directory, name: str) -> _Open:
+        """Return the folder of that name in it, which `directory` is."""
+        spelled = (*self.spelled, name if self.spelled else id_of(name))
+        return _Open(directory, spelled, self.exclusion.entered(directory, name))
+
+    def entries(
+        self, check: CancellationCheck, refused: dict[str, str] | None = None, others: Counter[str] | None = None
+    ) -> Iterator[tuple[os.DirEntry[str], Kind]]:
+        """Yield the folders and files in it that are served.
+
+        Notes those `refused`, with the reason, and counts files of `others` types by their endings.
+        """
+        with self.directory.listing() as listing:
+            for count, entry in enumerate(listing):
+                if not count % _ENTRIES_BETWEEN_CHECKS:
+                    check()
+                name = entry.name
+                if not served_name(name) and (refused is None or name.startswith(".")):
+                    continue
+                kind: Kind = "dir" if entry.is_dir(follow_symlinks=False) else "file"
+                if (kind == "dir" and self.is_root) or self.exclusion.leaves_out(name, is_folder=kind == "dir"):
+                    continue
+                if kind == "file" and (file_type(name) is None or not entry.is_file(follow_symlinks=False)):
+                    if others is not None and entry.is_file(follow_symlinks=False):
+                        ending = ending_of(name)
+                        others[ending] += 1
+                        if refused is not None and ending in DOCUMENTS:
+                            refused[name] = OTHER_FORMAT
+                    continue
+                if served_name(name):
+                    yield entry, kind
+                elif refused is not None:
+                    refused[name] = UNSERVABLE
+
+
 class Folder:
     """The manuals below `root`. Nothing is touched or remembered until a method is called; threads may share it.
+
+    `exclude` are patterns of what is left out of all of them.
 
     All methods raise `ManualsError` with one of the codes `invalid_parameter`, `invalid_path`, `forbidden`,
     `out_of_scope`, `not_found`, and `conflict` for what is there but cannot be read.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, exclude: Iterable[str] = EXCLUDED) -> None:
         self.root = os.fspath(root)
+        self._exclusion = Exclusion(exclude)
         # Of one state of a file, by manual, path and stamp.
         self.anchors: Callable[[str, str, Stamp], Anchors] = lru_cache(_FILES_WITH_ANCHORS)(lambda *_: Anchors())
 
@@ -82,39 +150,81 @@ class Folder:
         """Return the ids of the manuals, by code point of their names. A root that does not exist has none."""
         try:
             with closing(open_root(self.root)) as top:
-                names = sorted(entry.name for entry, kind in _served(top, unchecked) if kind == "dir")
-                return [id_of(name) for name in names]
+                folders, files = self._in_root(top)
         except FileNotFoundError:
             return []
         except OSError as error:
             raise _unreadable_root(error) from error
+        names = [*folders, self._own_name(folders)] if files else folders
+        return [id_of(name) for name in sorted(names)]
+
+    def path_of(self, manual_id: str) -> str:
+        """Return the path of the folder of a manual that there is."""
+        with self._inside(manual_id, ()) as found:
+            return self.root if found.is_root else os.path.join(self.root, name_of(found.spelled[0]))  # noqa: PTH118
+
+    def _in_root(self, top: Directory) -> tuple[list[str], bool]:
+        """Return the names of the folders in the root, and whether documents are in it, served or not."""
+        others: Counter[str] = Counter()
+        entries = [(entry.name, kind) for entry, kind in self._top(top).entries(unchecked, others=others)]
+        has_files = len(others.keys() & DOCUMENTS) > 0 or any(kind == "file" for _, kind in entries)
+        return [name for name, kind in entries if kind == "dir"], has_files
+
+    def _top(self, top: Directory) -> _Open:
+        return _Open(top, (), self._exclusion.entered(top))
+
+    def _own_name(self, folders: Iterable[str]) -> str:
+        """Return the name of the manual of the files in the root, beside folders of these names."""
+        root = os.path.basename(os.path.abspath(self.root))  # noqa: PTH100, PTH119
+        name = root if served_name(root) else _NAMELESS
+        taken = {_folded(each).casefold() for each in folders}
+        number = 1
+        while _folded(_numbered(name, number)).casefold() in taken:
+            number += 1
+        return _numbered(name, number)
+
+    def _is_own(self, top: Directory, manual_id: str) -> bool:
+        """Tell whether a manual is that of the files in the root."""
+        name = _folded(name_of(manual_id))
+        own = _folded(self._own_name(()))
+        if not name.startswith(own):  # as nearly always, and the root need not be looked at
+            return False
+        folders, files = self._in_root(top)
+        return files and name == _folded(self._own_name(folders))
 
     def require_manual(self, manual_id: str) -> str:
         """Return the id of a manual, spelled as its folder is on disk."""
-        with self._inside(manual_id, ()) as (_, spelled):
-            return spelled[0]
+        with self._inside(manual_id, ()) as found:
+            return found.spelled[0]
 
     def children(self, manual_id: str, path: str, check: CancellationCheck) -> list[tuple[str, Kind]]:
         """Return name and kind of what is served directly in a folder of a manual, by code point."""
-        with self._inside(manual_id, parts_of(path)) as (directory, _):
+        with self._inside(manual_id, parts_of(path)) as found:
             try:
-                return sorted((entry.name, kind) for entry, kind in _served(directory, check))
+                return sorted((entry.name, kind) for entry, kind in found.entries(check))
             except OSError as error:
                 raise _unreadable(_shown(path or manual_id), error) from error
 
     def walk(
-        self, manual_id: str, check: CancellationCheck, left_out: dict[str, str], *, under: str = ""
+        self,
+        manual_id: str,
+        check: CancellationCheck,
+        left_out: dict[str, str],
+        *,
+        under: str = "",
+        others: Counter[str] | None = None,
     ) -> Iterator[tuple[str, Stamp]]:
         """Yield path and stamp of every file below a manual or a folder of it, in no order; of `under` if it is a file.
 
-        Adds to `left_out` the folders and files that could not be looked at, with the reason: `UNREADABLE`, `TOO_DEEP`
-        or `UNSERVABLE`. What appears or vanishes meanwhile may be missing.
+        Adds to `left_out` the folders and files that are not searched, with the reason: `UNREADABLE`, `TOO_DEEP`,
+        `UNSERVABLE` or `OTHER_FORMAT`, and counts in `others` the files of other types by their endings. What
+        appears or vanishes meanwhile may be missing.
         """
         parts = parts_of(under)
         try:
-            with self._inside(manual_id, parts) as (directory, spelled):
-                start = "".join(f"{name}/" for name in spelled[1:])
-                yield from _below(directory, start, check, left_out)
+            with self._inside(manual_id, parts) as found:
+                start = "".join(f"{name}/" for name in found.spelled[1:])
+                yield from _Walk(check, left_out, Counter() if others is None else others).below(found, start)
                 return
         except ManualsError as error:
             if error.code != "not_found" or not parts:
@@ -134,18 +244,22 @@ class Folder:
         *above, name = parts_of(path) or [""]
         if not name:
             raise ManualsError("invalid_path", "path is empty; pass the path of a file as manual_toc lists it.")
-        with self._inside(manual_id, above) as (directory, spelled):
+        with self._inside(manual_id, above) as place:
             asked = "/".join([*above, name])
+            directory = place.directory
             number, found = _at(directory, name, partial(_open_served, directory), manual_id, asked, folder=False)
+            if place.exclusion.leaves_out(found, is_folder=False):
+                os.close(number)
+                raise _left_out(manual_id, asked)
 
             def opener(_path: str, _flags: int) -> int:
                 return number
 
-            return open("/".join([*spelled[1:], found]), "rb", opener=opener)
+            return open("/".join([*place.spelled[1:], found]), "rb", opener=opener)
 
     @contextmanager
-    def _inside(self, manual_id: str, parts: Sequence[str]) -> Generator[tuple[Directory, list[str]]]:
-        """Open a folder of a manual; the list has the names that lead to it, as on disk, the manual's first."""
+    def _inside(self, manual_id: str, parts: Sequence[str]) -> Generator[_Open]:
+        """Open a folder of a manual."""
         require_single_name(manual_id)
         if manual_id == ROOT_ID:
             message = f"manual_id '{ROOT_ID}' names all manuals; pass the id of one, as manual_ls lists it."
@@ -156,59 +270,73 @@ class Folder:
             raise _missing(manual_id, "") from error
         except OSError as error:
             raise _unreadable_root(error) from error
+        place = self._top(directory)
         try:
-            spelled: list[str] = []
+            if self._is_own(directory, manual_id):
+                if parts:
+                    raise _missing(manual_id, "/".join(parts))
+                yield replace(place, spelled=(id_of(self._own_name(self._in_root(directory)[0])),), is_root=True)
+                return
             for name in (name_of(manual_id), *parts):
-                path = "/".join(parts[: len(spelled)])
+                path = "/".join(parts[: len(place.spelled)])
                 try:
                     below, found = _at(directory, name, directory.enter, manual_id, path, folder=True)
+                    left_out = place.exclusion.leaves_out(found, is_folder=True)
                 except ManualsError as error:
-                    if error.code == "not_found" and not spelled:
+                    if error.code == "not_found" and not place.spelled:
                         error.details["candidate_ids"] = self.manuals()[:_SHOWN]
                     raise
                 directory.close()
                 directory = below
-                spelled.append(found if spelled else id_of(found))
-            yield directory, spelled
+                if left_out:
+                    raise _left_out(manual_id, path)
+                place = place.entered(directory, found)
+            yield place
         finally:
             directory.close()
 
 
-def _below(
-    directory: Directory, prefix: str, check: CancellationCheck, left_out: dict[str, str], level: int = 1
-) -> Iterator[tuple[str, Stamp]]:
-    """Yield path and stamp of the files below a directory, whose own path is `prefix`: empty, or ending in `/`."""
-    folders: list[str] = []
-    refused: list[str] = []
-    try:
-        for entry, kind in _served(directory, check, refused):
-            path = prefix + entry.name
-            if kind == "dir":
-                folders.append(entry.name)
-                continue
-            try:
-                yield path, Stamp.of(entry.stat(follow_symlinks=False))
-            except FileNotFoundError:
-                continue
-            except OSError:
-                left_out[path] = UNREADABLE
-    except OSError as error:
-        _require_means(error)
-        left_out[prefix.rstrip("/")] = UNREADABLE
-    left_out.update((prefix + _writable(name), UNSERVABLE) for name in refused)
-    for name in folders:
-        if level == _DEEPEST:
-            left_out[prefix + name] = TOO_DEEP
-            continue
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """What a walk notes on its way; see `Folder.walk`."""
+
+    check: CancellationCheck
+    left_out: dict[str, str]
+    others: Counter[str]
+
+    def below(self, place: _Open, prefix: str, level: int = 1) -> Iterator[tuple[str, Stamp]]:
+        """Yield path and stamp of the files below a folder, whose own path is `prefix`: empty, or ending in `/`."""
+        folders: list[str] = []
+        refused: dict[str, str] = {}
         try:
-            below = directory.enter(name)
+            for entry, kind in place.entries(self.check, refused, self.others):
+                path = prefix + entry.name
+                if kind == "dir":
+                    folders.append(entry.name)
+                    continue
+                try:
+                    yield path, Stamp.of(entry.stat(follow_symlinks=False))
+                except FileNotFoundError:
+                    continue
+                except OSError:
+                    self.left_out[path] = UNREADABLE
         except OSError as error:
             _require_means(error)
-            if error.errno not in _NO_FOLDER_ANY_MORE:
-                left_out[prefix + name] = UNREADABLE
-            continue
-        with closing(below):
-            yield from _below(below, f"{prefix}{name}/", check, left_out, level + 1)
+            self.left_out[prefix.rstrip("/")] = UNREADABLE
+        self.left_out.update((prefix + _writable(name), reason) for name, reason in refused.items())
+        for name in folders:
+            if level == _DEEPEST:
+                self.left_out[prefix + name] = TOO_DEEP
+                continue
+            try:
+                below = place.directory.enter(name)
+            except OSError as error:
+                _require_means(error)
+                if error.errno not in _NO_FOLDER_ANY_MORE:
+                    self.left_out[prefix + name] = UNREADABLE
+                continue
+            with closing(below):
+                yield from self.below(place.entered(below, name), f"{prefix}{name}/", level + 1)
 
 
 def _writable(name: str) -> str:
@@ -217,26 +345,6 @@ def _writable(name: str) -> str:
         return shown
     # Else nobody would see what is wrong with it.
     return "".join(each if served_name(f"a{each}") or each == "\\" else f"<U+{ord(each):04X}>" for each in shown)
-
-
-def _served(
-    directory: Directory, check: CancellationCheck, refused: list[str] | None = None
-) -> Iterator[tuple[os.DirEntry[str], Kind]]:
-    """Yield the folders and files of a directory that are served, and note those `refused` for their name."""
-    with directory.listing() as listing:
-        for count, entry in enumerate(listing):
-            if not count % _ENTRIES_BETWEEN_CHECKS:
-                check()
-            name = entry.name
-            if not served_name(name) and (refused is None or name.startswith(".")):
-                continue
-            kind: Kind = "dir" if entry.is_dir(follow_symlinks=False) else "file"
-            if kind == "file" and (file_type(name) is None or not entry.is_file(follow_symlinks=False)):
-                continue
-            if served_name(name):
-                yield entry, kind
-            elif refused is not None:
-                refused.append(name)
 
 
 def _open_served(directory: Directory, name: str) -> int:
@@ -294,10 +402,19 @@ def _refused(
     if not folder and stat.S_ISDIR(mode):
         return _error("not_found", f"{what} is a folder, not a file", manual_id, path)
     if not folder and mode and not (stat.S_ISREG(mode) and file_type(name)):
-        return _error("forbidden", f"{what} is not served: only ordinary .md and .json files are", manual_id, path)
+        return _error("forbidden", f"{what} is not served: it is no ordinary file of a type that is", manual_id, path)
     if error.errno == errno.ELOOP:
         return _error("out_of_scope", f"{what} leads out of the manual", manual_id, path)
     return _unreadable(what, error, manual_id=manual_id, **({"path": path} if path else {}))
+
+
+def _left_out(manual_id: str, path: str) -> ManualsError:
+    what = _shown(path) if path else f"Manual {_shown(manual_id)}"
+    return _error("forbidden", f"{what} is left out by manuals.exclude or a .gitignore file", manual_id, path)
+
+
+def _numbered(name: str, number: int) -> str:
+    return name if number == 1 else f"{name}-{number}"
 
 
 def _missing(manual_id: str, path: str) -> ManualsError:

@@ -16,7 +16,6 @@ from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.files.pages import steadily
 from responses_mcp.manuals.files.titles import shown_title
-from responses_mcp.manuals.files.unserved import SET_ROOT, about_beside, loose_files, names_in_words, root_of_one
 from responses_mcp.manuals.requests import LsRequest, TocRequest
 from responses_mcp.manuals.requests.paths import ROOT_ID, Kind, child_id, file_type, name_of, parse_child_id, parts_of
 
@@ -32,7 +31,7 @@ def list_children(folder: Folder, request: LsRequest, check: CancellationCheck =
     """Return `{id, items}`: a row for each child, sorted by name, with the id to list or the path to read it.
 
     Of very many, `MOST_LISTED` come at once, with `next_id` for the next ones. A `note` says so, or why there is none
-    in the root, or what lies beside the manuals. Raises `ManualsError`: `invalid_parameter` for the id of a file, a
+    in the root. Raises `ManualsError`: `invalid_parameter` for the id of a file, a
     damaged id, or no id at all.
     """
     further = _FURTHER.fullmatch(request.id)
@@ -44,10 +43,7 @@ def list_children(folder: Folder, request: LsRequest, check: CancellationCheck =
         ]
         if not manuals:
             return {"id": request.id, "items": rows, "note": why_there_is_none(folder.root)}
-        rest = _further(identity, start, len(manuals))
-        notes = [each for each in (rest.get("note"), about_beside(folder.root)) if each]
-        noted = {"note": " ".join(notes)} if notes else {}
-        return {"id": request.id, "items": rows, **rest, **noted}
+        return {"id": request.id, "items": rows, **_further(identity, start, len(manuals))}
     kind, manual_id, path = parse_child_id(identity) or ("dir", identity, "")
     if kind == "file":
         raise ManualsError(
@@ -76,15 +72,9 @@ def why_there_is_none(root: str) -> str:
         return (
             f"{where} does not exist; create it, or set manuals.root (MANUALS_ROOT) to the folder that has the manuals."
         )
-    loose = loose_files(root)
-    if loose:
-        return (
-            f"{where} has no folders, only {names_in_words(loose)}; a manual is a folder in it. If it is one itself, "
-            f"{root_of_one(root, SET_ROOT)}."
-        )
     return (
-        f"{where} has no folders. Make one in it for each manual, or set manuals.root (MANUALS_ROOT) to the folder "
-        "that has them."
+        f"{where} has no folder and no file that is served. Put the manuals there, or set manuals.root (MANUALS_ROOT) "
+        "to the folder that has them."
     )
 
 

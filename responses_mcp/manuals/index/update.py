@@ -12,6 +12,7 @@ import os
 import sqlite3
 import struct
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -80,7 +81,8 @@ class Changes:
     """What differs between the files of one manual and its index. Paths are relative to the manual.
 
     `changed` are the files to read, with the stamps they had; `gone` those to forget. `unindexed` are files that stay
-    out of the index: path to the reason, such as `TOO_LARGE`. `whole` is false when time ran out before all `files`
+    out of the index: path to the reason, such as `TOO_LARGE`. `others` counts files that are not served for their
+    format, by their endings. `whole` is false when time ran out before all `files`
     were looked at. `update` takes out what it has done; `hindered` says why it could not do the rest, if not for time.
     """
 
@@ -90,6 +92,7 @@ class Changes:
     changed: dict[str, Stamp] = field(default_factory=dict[str, Stamp])
     gone: set[str] = field(default_factory=set[str])
     unindexed: dict[str, str] = field(default_factory=dict[str, str])
+    others: Counter[str] = field(default_factory=Counter[str])
     whole: bool = True
     hindered: str | None = None
 
@@ -132,7 +135,7 @@ def compare(store: Store, folder: Folder, name: str, check: CancellationCheck, *
     changes = Changes(name, manual.number, unindexed=unindexed)
     left_out: dict[str, str] = {}
     try:
-        for path, stamp in folder.walk(name, check, left_out):
+        for path, stamp in folder.walk(name, check, left_out, others=changes.others):
             changes.files += 1
             if known.pop(path, None) != packed(stamp, largest):
                 changes.changed[path] = stamp

@@ -39,6 +39,12 @@ def file_type(path: str) -> FileType | None:
     return _TYPES.get(ending)
 
 
+def ending_of(name: str) -> str:
+    """Return the ending of a file's name, such as `.pdf`; nothing where there is none."""
+    start, dot, ending = name.rpartition(".")
+    return f".{ending.lower()}" if start and dot and ending.strip() else ""
+
+
 def served_name(name: str) -> bool:
     """Tell whether an entry of a directory is one that clients can see: not hidden, and all of it can be shown.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals.files.snippets import Snippet
-from responses_mcp.manuals.files.unserved import NO_FILES
+from responses_mcp.manuals.files.unserved import NO_FILES, in_words
 from responses_mcp.manuals.requests.paths import file_type
 
 LOWEST_SCORE: Final = 0.03
@@ -140,8 +140,8 @@ class SearchResults:
 
     `no_such_path` is the path that was asked for, if nothing is at or below it, and `meant` what may have
     been meant. `not_by_meaning` says why they were
-    not, or not all, compared by meaning, where there is a provider of vectors. `beside` says which files are in the
-    folder of manuals itself, and so in none of them; they are looked for where nothing fits well. `no_files` tells that
+    not, or not all, compared by meaning, where there is a provider of vectors. `others` counts files that may have a
+    text and are not served, by their endings; they are looked for where nothing fits well. `no_files` tells that
     there are none to search at all. `covered` is what part of the question the best rows have, from 0 to 1, by how rare
     its words are. `slow` tells that there was no time to search all that is indexed, which would be so again,
     and `unplaced` of how many rows there was no time to look where the match is.
@@ -152,7 +152,7 @@ class SearchResults:
     not_by_meaning: str | None = None
     no_such_path: str | None = None
     meant: str = ""
-    beside: str | None = None
+    others: Mapping[str, int] = field(default_factory=dict[str, int])
     no_files: bool = False
     unknown: tuple[str, ...] = ()
     covered: float = 1.0
@@ -161,8 +161,8 @@ class SearchResults:
 
     @property
     def complete(self) -> bool:
-        """Tell whether everything was searched."""
-        return not self.unsearched
+        """Tell whether everything was searched that may have a text."""
+        return not self.unsearched and not self.others
 
     @property
     def was_in_time(self) -> bool:
@@ -177,7 +177,7 @@ class SearchResults:
     @property
     def reason(self) -> str | None:
         """Return why it is not complete, in words."""
-        if not self.unsearched:
+        if self.complete:
             return None
         most_first = sorted(self.unsearched, key=lambda each: -(each.files or math.inf))
         told = [f"{each.manual_id}: {each.number} not searched ({each.reason})" for each in most_first[:_MOST_TOLD]]
@@ -186,6 +186,8 @@ class SearchResults:
             told.append(f"and {more} more reason{'s' * (more > 1)}")
         if not self.was_in_time:
             told.append(_LESS if self.slow else _AGAIN)
+        if self.others:
+            told.append(in_words(self.others))
         return "; ".join(told)
 
     @property
@@ -203,7 +205,7 @@ class SearchResults:
             nobody = "No manual searched" if self.complete else "Nothing that was searched"
             unknown = _UNKNOWN.format(nobody, f"{', '.join(told)}{more}")
         unplaced = about_unplaced(self.unplaced) if self.unplaced else None
-        return " ".join(filter(None, (fits, unknown, self.beside, self.not_by_meaning, unplaced))) or None
+        return " ".join(filter(None, (fits, unknown, self.not_by_meaning, unplaced))) or None
 
     def as_json(self) -> JsonObject:
         """Return all of it, as a command for people shows it."""

@@ -62,8 +62,50 @@ def refusal(root: Path, manual_id: str, path: str) -> ManualsError:
 def test_every_manual_is_listed_by_code_point(root: Path) -> None:
     for name in ("b", "C", "あ", ".hidden", "manuals"):
         (root / name).mkdir()
-    write(root / "loose.md")
     assert Folder(root).manuals() == ["C", "b", "docs", "manual::manuals", "あ"]
+
+
+def served(folder: Folder) -> dict[str, list[str]]:
+    return {each: sorted(path for path, _ in folder.walk(each, unchecked, {})) for each in folder.manuals()}
+
+
+def test_files_in_the_root_are_a_manual_of_its_name_with_a_number_where_that_is_taken(tmp_path: Path) -> None:
+    root = tmp_path / "guide"
+    write(root / "sub/a.md")
+    write(root / "b.md")
+    assert served(Folder(root)) == {"guide": ["b.md"], "sub": ["sub/a.md".partition("/")[2]]}
+    assert Folder(root).children("guide", "", unchecked) == [("b.md", "file")]
+    with Folder(root).open("guide", "b.md") as handle:
+        assert handle.name == "b.md"
+    assert refusal(root, "guide", "sub/a.md").code == "not_found"
+    write(root / "guide/c.md")
+    write(root / "guide-2/d.md")
+    assert served(Folder(root)) == {"guide": ["c.md"], "guide-2": ["d.md"], "guide-3": ["b.md"], "sub": ["a.md"]}
+    assert Folder(root).path_of("guide-3") == str(root)
+    (root / "b.md").unlink()
+    assert list(served(Folder(root))) == ["guide", "guide-2", "sub"]
+
+
+def test_files_in_a_root_that_is_called_as_the_root_id_or_is_hidden_have_an_id(tmp_path: Path) -> None:
+    write(tmp_path / "manuals/b.md")
+    write(tmp_path / ".notes/b.md")
+    assert served(Folder(tmp_path / "manuals")) == {"manual::manuals": ["b.md"]}
+    assert served(Folder(tmp_path / ".notes")) == {"files": ["b.md"]}
+
+
+def test_what_patterns_of_the_settings_or_of_git_fit_is_neither_listed_nor_walked_nor_opened(tmp_path: Path) -> None:
+    for path in ("m/a.md", "m/node_modules/b.md", "m/out/c.md", "m/out/kept.md", "m/deep/out/d.md", "m/x.draft.md"):
+        write(tmp_path / path)
+    (tmp_path / ".gitignore").write_text("*.draft.md\n", encoding="utf-8")
+    (tmp_path / "m/.gitignore").write_text("# built\n/out/*\n!kept.md\n", encoding="utf-8")
+    assert served(Folder(tmp_path)) == {"m": ["a.md", "deep/out/d.md", "out/kept.md"]}
+    assert Folder(tmp_path).children("m", "out", unchecked) == [("kept.md", "file")]
+    assert [refusal(tmp_path, "m", each).code for each in ("node_modules/b.md", "out/c.md", "x.draft.md")] == [
+        "forbidden"
+    ] * 3
+    chosen = Folder(tmp_path, ["deep/", "m/deep", "!*.draft.md"])
+    assert served(chosen) == {"m": ["a.md", "node_modules/b.md", "out/kept.md", "x.draft.md"]}
+    assert Folder(tmp_path, ["m"]).manuals() == []
 
 
 def test_a_root_that_does_not_exist_has_no_manuals(tmp_path: Path) -> None:
@@ -212,13 +254,13 @@ def test_what_is_no_regular_file_is_neither_walked_nor_waited_for(root: Path, mo
         ("docs", "", "invalid_path"),
         ("docs", "/etc/passwd", "invalid_path"),
         ("docs", "../../outside/secret.md", "invalid_path"),
-        ("docs", "notes.txt", "forbidden"),
+        ("docs", "notes.xyz", "forbidden"),
         ("loose.md", "a.md", "not_found"),
     ],
 )
 @pytest.mark.skipif(sys.platform == "win32", reason="other systems word it differently")
 def test_each_wrong_request_has_its_code(root: Path, manual_id: str, path: str, code: str) -> None:
-    write(root / "docs/notes.txt")
+    write(root / "docs/notes.xyz")
     write(root / "loose.md")
     assert refusal(root, manual_id, path).code == code
 
