@@ -187,9 +187,7 @@ class Asker:
 
     async def _metered(self, asked: Asked, watcher: Watcher, create: Callable[..., Awaitable[T]]) -> tuple[T, Bill]:
         """Send a question if the limits allow it, and return what came with its bill."""
-        patience = self._settings.request.timeout_ms / 1000
-        meter = self._meter.call(asked.caller, asked.profile, on_phase=watcher.on_phase, patience=patience)
-        async with meter as bill:
+        async with self._meter.call(asked.caller, asked.profile) as bill:
             return await create(watcher=replace(watcher, bill=bill)), bill
 
     def _require_usable(self) -> None:
@@ -227,10 +225,7 @@ class Asker:
     async def aclose(self) -> None:
         """Close all connections."""
         require_trio()
-        try:
-            await self._api.aclose()
-        finally:  # also where its host is cancelled: what was paid for is still to be written down
-            await self._meter.aclose()  # noqa: ASYNC102  # shielded, and bounded, within
+        await self._api.aclose()
 
 
 def open_answers(

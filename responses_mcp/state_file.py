@@ -58,7 +58,9 @@ class StateFile:
             there = f"{'file://' if path.startswith('/') else 'file:'}{path}?mode=rw"  # two slashes would begin a host
             with ExitStack() as failing:
                 try:
-                    connection = sqlite3.connect(there, timeout=self.patience, isolation_level=None, uri=True)
+                    connection = sqlite3.connect(
+                        there, timeout=self.patience, isolation_level=None, uri=True, check_same_thread=False
+                    )
                     failing.callback(connection.close)
                     connection.text_factory = _readable  # or one row would make the file unusable
                     self._prepare(connection, check=check)

@@ -29,7 +29,7 @@ from responses_mcp.logs import configure
 from responses_mcp.secrets import Redactor, told
 from responses_mcp.settings.model import ServerSettings, Settings
 from responses_mcp.usage.bill import Usage
-from responses_mcp.usage.caps import dollars
+from responses_mcp.usage.limits import dollars
 
 COMMAND_LINE: Final = "command line"
 """What stands for the client in the ledger."""

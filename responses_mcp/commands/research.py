@@ -43,7 +43,7 @@ from responses_mcp.research.outcome import RunView
 from responses_mcp.research.question import EFFORTS
 from responses_mcp.research.service import Research, open_research
 from responses_mcp.settings.model import Settings
-from responses_mcp.usage.caps import dollars
+from responses_mcp.usage.limits import dollars
 
 _EXAMPLES: Final = """\
 examples:

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from responses_mcp.commands.parser import Parser, whole_number
 from responses_mcp.commands.terminal import WRONG, Stop, columns, configured, parser_of, run_command, say, say_json
-from responses_mcp.usage.caps import dollars
 from responses_mcp.usage.ledger import BY, FILE, Row, read_ledger
+from responses_mcp.usage.limits import dollars
 
 _MOST_DAYS: Final = 400
 _HEADS: Final = ("calls", "input", "cached", "output", "searches", "cost")
@@ -70,37 +70,42 @@ def _usage(options: argparse.Namespace) -> None:
     except (sqlite3.Error, OSError) as error:
         raise Stop(f"The ledger in {folder} cannot be read ({error}).") from error
     if options.json:
-        say_json({"days": options.days, "by": options.by, "rows": [_as_json(row, options.by) for row in rows]})
+        shown = [_as_json(row, options.by) for row in rows or ()]
+        say_json({"days": options.days, "by": options.by, "rows": shown})
+    elif rows is None:
+        say(f"The ledger in {folder} has no table yet; the first call makes it.")
+    elif not rows:
+        say(f"No call was written down in the last {options.days} days.")
     else:
-        _say_table(rows, options.by, options.days)
+        _say_table(rows, options.by)
 
 
 def _as_json(row: Row, by: str) -> dict[str, Any]:
-    found: dict[str, Any] = {by: row.name or None, **row._asdict()}
-    del found["name"]
-    usd, held = found.pop("usd"), found.pop("held")
-    found["cost_usd"] = None if row.unpriced == row.calls else round(usd, 6)
-    found["uncounted_usd"] = round(held, 6)
-    found["calls_without_price"] = found.pop("unpriced")
-    return found
+    shown: dict[str, Any] = {by: row.name or None, **row._asdict()}
+    del shown["name"]
+    usd, guessed = shown.pop("usd"), shown.pop("guessed")
+    shown["cost_usd"] = None if row.unpriced == row.calls else round(usd, 6)
+    shown["guessed_usd"] = round(guessed, 6)
+    shown["calls_unsettled"], shown["calls_without_price"] = shown.pop("unsettled"), shown.pop("unpriced")
+    return shown
 
 
-def _say_table(rows: Sequence[Row], by: str, days: int) -> None:
-    if not rows:
-        say(f"No call was written down in the last {days} days.")
-        return
+def _say_table(rows: Sequence[Row], by: str) -> None:
     lines = [(by, *_HEADS), *((row.name or "(none)", *_cells(row)) for row in rows)]
+    total = Row("all", *(sum(column) for column in list(zip(*rows, strict=True))[1:]))
     if len(rows) > 1:
-        numbers = (sum(column) for column in list(zip(*rows, strict=True))[1:])
-        lines.append(("all", *_cells(Row("all", *numbers))))
+        lines.append((total.name, *_cells(total)))
     wide = [max(map(columns, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         first = line[0] + " " * (wide[0] - columns(line[0]))
         say("  ".join([first, *(cell.rjust(width) for cell, width in zip(line[1:], wide[1:], strict=True))]))
-    if unpriced := sum(row.unpriced for row in rows):
-        say(f"Of {_calls(unpriced)} the price is not known; add it under `prices`.")
-    if (held := sum(row.held for row in rows)) > 0:
-        say(f"Calls that run, or ended before their cost was told, may add {dollars(held)}.")
+    if total.unpriced:
+        say(f"The price of {_calls(total.unpriced)} is not known; add it under `prices`.")
+    if total.guessed > 0:
+        say(
+            f"{dollars(total.guessed)} of the cost is a guess, for {_calls(total.unsettled)} that still run or ended "
+            "without a known cost."
+        )
 
 
 def _cells(row: Row) -> tuple[str, ...]:

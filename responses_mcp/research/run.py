@@ -46,13 +46,12 @@ from responses_mcp.responses_api.response.streaming import keeps_nothing
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
 from responses_mcp.responses_api.watcher import Place, Watcher
 from responses_mcp.secrets import Redact
-from responses_mcp.usage.bill import Bill, Usage
-from responses_mcp.usage.models import PriceList
+from responses_mcp.usage.bill import MAYBE_PAID, UNSENT, Bill, Usage
 
 log = logging.getLogger(__name__)
 
-Billed = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Bill]]
-"""Reserves what a run may cost and gives its bill; its argument is told, in words, what it waits for."""
+Billed = Callable[[], AbstractAsyncContextManager[Bill]]
+"""Admits a run within the limits and gives its bill."""
 
 HEARTBEAT: Final[float] = LEASE_SECONDS / 4
 WITHDRAW: Final = 5.0  # seconds in which the id of a cancelled run may still come
@@ -78,33 +77,25 @@ class _WithdrawnError(Exception):
 class Terms:
     """What holds for all runs: how often a refused one is repeated, how answers are read.
 
-    `prices` are for runs that are taken over; `settle_left` is told what they used, and None for one that made no
-    request.
+    `used` and `settle_left` are those of the meter, for runs that are taken over.
     """
 
     max_retries: int
     max_citations: int
     time_zone: str
-    prices: PriceList
-    settle_left: Callable[[Row, Usage | None], None]
+    used: Callable[[str, JsonObject], Usage]
+    settle_left: Callable[[Row, Usage], Awaitable[None]]
 
     def read(self, row: Row, response: JsonObject, redact: Redact) -> RunView:
         """Return what the Response of a run that has ended says."""
         return view_of_end(row, response, max_citations=self.max_citations, time_zone=self.time_zone, redact=redact)
-
-    def used(self, model: str, response: JsonObject) -> Usage:
-        """Return what a run used whose bill is gone with its first owner; it was asked for once."""
-        bill = Bill(model, self.prices)
-        bill.sending()
-        bill.take(response)
-        return bill.usage
 
 
 class Run:
     """One run that this process owns. `body` is its request, None for one that was taken over.
 
     `turn` waits until it may be asked, without one it is asked at once; `billed` then lets it through within the limits
-    and gives its bill; it is told what to say meanwhile. Members of its request, or of the search in it, that are
+    and gives its bill. Members of its request, or of the search in it, that are
     `fixed` are never left out. `before` is what was said in the run that it follows up, should the API have lost that.
     """
 
@@ -320,7 +311,7 @@ class Run:
         """Ask the API, once more in another way if it has no background mode, which cost nothing."""
         if self._billed is not None:
             try:
-                self._bill = await self._paying.enter_async_context(self._billed(self._tell))
+                self._bill = await self._paying.enter_async_context(self._billed())
             except LimitReached as error:
                 self._error = error
                 return Trigger.REFUSED
@@ -556,11 +547,11 @@ class Run:
         if self._bill is not None and self._bill.attempts:
             row = replace(row, usage=self._bill.usage.as_json())
         elif not self.is_begun_here and action not in (Action.CLOSE, Action.CLOSE_UNASKED, Action.CLOSE_UNPAID):
-            self._terms.settle_left(row, Usage(attempts=1, uncounted=1))
+            await self._terms.settle_left(row, MAYBE_PAID)
         match action:
             case Action.CLOSE:
                 # Without an id that can be used, it cannot be had again.
-                row = replace(row, usage=self._taken(), durable=row.is_kept)
+                row = replace(row, usage=await self._taken(), durable=row.is_kept)
                 view = self._read(row)
                 why = self._why_cancelled() if view.status == "cancelled" else view.error
                 self._error = view.failure
@@ -568,7 +559,7 @@ class Run:
                 row = replace(row, status=view.status, reason=why, maybe_paid=paid, confirmed=sure)
             case Action.CLOSE_UNASKED:
                 if not self.is_begun_here:
-                    self._terms.settle_left(row, None)
+                    await self._terms.settle_left(row, UNSENT)
                 status, why = ("cancelled", self._why_cancelled()) if self.cancelled else ("failed", NEVER_ASKED)
                 row = replace(row, status=status, reason=why, confirmed=self.cancelled)
             case Action.CLOSE_UNPAID:
@@ -612,13 +603,13 @@ class Run:
             what = "The connection or the server was lost, and this API keeps nothing that could be taken up"
         return f"{what}{cause}. It may have been paid for, so it was not repeated; ask again if that is worth it."
 
-    def _taken(self) -> JsonObject:
+    async def _taken(self) -> JsonObject:
         """Return what the run used; the ledger is told of one that was taken over, which has no bill to settle."""
         if self._bill is not None:
             self._bill.take(self._response)
             return self._bill.usage.as_json()
         usage = self._terms.used(self.row.model, self._response)
-        self._terms.settle_left(self.row, usage)
+        await self._terms.settle_left(self.row, usage)
         return usage.as_json()
 
     def _read(self, row: Row) -> RunView:

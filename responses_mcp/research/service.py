@@ -57,9 +57,8 @@ from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for
 from responses_mcp.trace_context import TRACE
 from responses_mcp.under_trio import require_trio
-from responses_mcp.usage.bill import Bill, Usage
+from responses_mcp.usage.bill import Bill, Call, Usage
 from responses_mcp.usage.meter import Caller, Meter
-from responses_mcp.usage.models import PriceList
 
 __all__ = ["Research", "RunView", "open_research"]
 
@@ -111,7 +110,7 @@ class Research:
             max_retries=settings.request.max_retries,
             max_citations=settings.policy.max_citations,
             time_zone=settings.locale.time_zone,
-            prices=PriceList(settings.prices),
+            used=meter.usage_of,
             settle_left=self._settle_left,
         )
         self._runs: dict[str, Run] = {}
@@ -190,7 +189,6 @@ class Research:
             inquiry.query,
             body,
             profile,
-            caller,
             join=join,
             fixed=frozenset({"user_location"} if inquiry.location is not None else ()),
             before=before if isinstance(previous, str) else None,
@@ -220,7 +218,7 @@ class Research:
         keeper = self._ready()
         new = self._row(keeper, query, secrets.token_hex(16), profile, caller)
         body = {**body, "background": True, "store": True}
-        run_id = await self._begin(new, query, body, profile, caller, join=False, in_line=False)
+        run_id = await self._begin(new, query, body, profile, join=False, in_line=False)
         run = self._runs.get(run_id)  # which ends before this does, where both end with their server
         try:
             view = await self.result(run_id, wait_seconds=seconds, on_phase=on_phase)
@@ -274,7 +272,6 @@ class Research:
         query: str,
         body: JsonObject,
         profile: Profile,
-        caller: Caller,
         *,
         join: bool,
         in_line: bool = True,
@@ -284,8 +281,14 @@ class Research:
         """Begin a run and return its id, or, with `join`, that of one that goes on about the same."""
         keeper = self._ready()
 
-        def billed(tell: Callable[[str], None]) -> AbstractAsyncContextManager[Bill]:
-            return self._meter.call(caller, profile, on_phase=tell, call_id=new.id)
+        @asynccontextmanager
+        async def billed() -> AsyncGenerator[Bill]:
+            call = _call_of(new)
+            bill = await self._meter.admit(call, profile)
+            try:
+                yield bill
+            finally:
+                await self._meter.settle(call, bill.usage)  # noqa: ASYNC102  # shielded, and bounded, within
 
         def add(file: RunsFile, besides: set[str]) -> Row | None:
             return None if self._beginning.get(new.id, True) else file.add(new, join=join, besides=besides)
@@ -724,7 +727,7 @@ class Research:
             await keeper.use(lambda file: file.reopen(row.id, cancel=False))
             return await self._elsewhere(row.id, keeper, look=False)
         usage = self._terms.used(row.model, response)
-        self._settle_left(row, usage)  # also of one that failed
+        await self._settle_left(row, usage)  # also of one that failed
         counted = replace(row, usage=usage.as_json())
         if status in ("cancelled", "failed"):  # for good
             view = self._terms.read(counted, response, self.redact.known)
@@ -741,8 +744,8 @@ class Research:
         self._done[row.id] = view
         return view
 
-    def _settle_left(self, row: Row, usage: Usage | None) -> None:
-        self._meter.settle_left(row.id, Caller(row.tool, row.client), row.model, row.created, usage)
+    async def _settle_left(self, row: Row, usage: Usage) -> None:
+        await self._meter.settle(_call_of(row), usage, response_id=row.response_id)
 
     def _answer_in(self, response: JsonObject, row: Row) -> RunView:
         """Return the answer that a Response has now. Raises `UpstreamError` where it has none."""
@@ -834,6 +837,10 @@ def _require_id(run_id: object) -> None:
     if not isinstance(run_id, str) or not run_id.strip():
         what = "missing" if run_id is None or isinstance(run_id, str) else "not a text"
         raise BadArgument(f"run_id is {what}; pass the one that a run was begun with.")
+
+
+def _call_of(row: Row) -> Call:
+    return Call(row.id, row.created, row.tool, row.model, row.client)
 
 
 def _is_late(row: Row) -> bool:
@@ -930,7 +937,7 @@ async def _opened(
     require_trio()
     await trio.lowlevel.checkpoint()
     asking = api or ResponsesApi(settings.openai, settings.request, profiles=settings.model_profiles)
-    counting = meter or Meter(settings)
+    counting = meter or Meter(settings, in_thread=in_thread)
     # One use of the file at a time, those that were left behind too: so the last one, at the end, closes the file.
     limiter = trio.CapacityLimiter(1)
     elsewhere = in_thread or partial(trio.to_thread.run_sync, abandon_on_cancel=True, limiter=limiter)
@@ -960,7 +967,4 @@ async def _opened(
                 await research.give_up()  # noqa: ASYNC102  # shielded, and bounded, within
         finally:  # also after Ctrl-C, which may strike each of them
             with trio.move_on_after(_EXIT, shield=True):
-                try:
-                    await asking.aclose()
-                finally:
-                    await counting.aclose()
+                await asking.aclose()

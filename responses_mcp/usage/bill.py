@@ -14,7 +14,6 @@ from responses_mcp.settings.model import SERVICE_TIERS
 from responses_mcp.usage.models import PriceList, Use
 
 MOST_TOKENS: Final = 100_000_000  # of one Response; the longest context has a hundredth of it
-_MOST_SEARCHES: Final = 10_000
 _MOST_ITEMS: Final = 10_000
 _OTHER_TIER: Final = "other"  # the API's own word may be the key, so it is not repeated; its price is not known
 
@@ -43,21 +42,21 @@ class Usage(NamedTuple):
 
     def as_json(self) -> JsonObject:
         """Return what is known, under the names of the API. Members without a value are left out."""
-        shown: JsonObject = {}
-        if self.counted:
-            shown = {name: getattr(self, name) for name in self._fields[:6]}
-            if self.file_searches:
-                shown["file_searches"] = self.file_searches
-        if self.service_tier is not None:
-            shown["service_tier"] = self.service_tier
-        shown["attempts"] = self.attempts
-        if self.uncounted:
-            shown["uncounted_attempts"] = self.uncounted
-        if self.cost_usd is not None:
-            shown["cost_usd"] = round(self.cost_usd, 6)
-            if self.prices_as_of is not None:
-                shown["prices_as_of"] = self.prices_as_of
-        return shown
+        counts = {name: getattr(self, name) for name in self._fields[:6]} if self.counted else {}
+        others = {
+            "file_searches": self.file_searches or None,
+            "service_tier": self.service_tier,
+            "attempts": self.attempts,
+            "uncounted_attempts": self.uncounted or None,
+            "cost_usd": None if self.cost_usd is None else round(self.cost_usd, 6),
+            "prices_as_of": self.prices_as_of,
+        }
+        return counts | {name: value for name, value in others.items() if value is not None}
+
+    @property
+    def unknown(self) -> int:
+        """How many attempts cost something that is not known: nobody counted them, or their price is not known."""
+        return self.uncounted + (self.counted and self.cost_usd is None)
 
     def plus(self, other: Usage) -> Usage:
         """Return what both used; a sum with an unknown cost is unknown."""
@@ -70,11 +69,28 @@ class Usage(NamedTuple):
         return other._replace(**changed)
 
 
+UNSENT: Final = Usage()
+"""What a call used that made no request."""
+
+MAYBE_PAID: Final = Usage(attempts=1, uncounted=1)
+"""What a call used that may have been paid, although nobody counted it."""
+
+
 def usage_from(shown: JsonObject) -> Usage:
     """Return the usage that `Usage.as_json` has written."""
     known: dict[str, Any] = {name: shown[name] for name in Usage._fields if name in shown}
     known |= {"counted": "input_tokens" in shown, "uncounted": shown.get("uncounted_attempts", 0)}
     return Usage(**known)
+
+
+class Call(NamedTuple):
+    """What names a call in the ledger: its id, when it began in seconds since 1970, for whom, and its model."""
+
+    id: str
+    at: float
+    tool: str
+    model: str
+    client: str | None = None
 
 
 class Bill:
@@ -135,54 +151,47 @@ class Bill:
 
     def _priced(self, response: JsonObject, read: int, wrote: int, total: int) -> Usage:
         usage = as_object(response.get("usage"))
-        of_input = as_object(usage.get("input_tokens_details"))
-        of_output = as_object(usage.get("output_tokens_details"))
+        details = as_object(usage.get("input_tokens_details"))
+        reasoning = as_object(usage.get("output_tokens_details")).get("reasoning_tokens")
         billed = as_object(as_object(response.get("tool_usage")).get("web_search")).get("num_requests")
-        ran = _searches(response, "web_search_call")
         use = Use(
             input_tokens=read,
             output_tokens=wrote,
-            web_searches=ran if (number := _number(billed, _MOST_SEARCHES)) is None else number,
-            cached_tokens=min(_number(of_input.get("cached_tokens")) or 0, read),
-            cache_write_tokens=min(_number(of_input.get("cache_write_tokens")) or 0, read),
-            file_searches=_searches(response, "file_search_call"),
+            web_searches=_count(billed) if _is_count(billed, _MOST_ITEMS) else _ran(response, "web_search_call"),
+            cached_tokens=_count(details.get("cached_tokens"), read),
+            cache_write_tokens=_count(details.get("cache_write_tokens"), read),
+            file_searches=_ran(response, "file_search_call"),
         )
         tier = response.get("service_tier")
         tier = tier.strip().lower() if isinstance(tier, str) else ""
         tier = (tier if tier in SERVICE_TIERS else _OTHER_TIER) if tier else self._wanted_tier
         cost = self._prices.cost(self._model, use, tier)
-        return Usage(
-            input_tokens=read,
-            cached_tokens=use.cached_tokens,
-            output_tokens=wrote,
-            reasoning_tokens=min(_number(of_output.get("reasoning_tokens")) or 0, wrote),
-            total_tokens=total,
-            web_searches=use.web_searches,
-            file_searches=use.file_searches,
-            service_tier=tier,
-            counted=True,
-            cost_usd=cost,
-            prices_as_of=None if cost is None else self._prices.as_of(self._model),
-        )
+        day = None if cost is None else self._prices.as_of(self._model)
+        counts = (use.cached_tokens, wrote, _count(reasoning, wrote), total, use.web_searches, use.file_searches)
+        return Usage(read, *counts, tier, counted=True, cost_usd=cost, prices_as_of=day)
 
 
 def _counts(response: JsonObject) -> tuple[int, int, int] | None:
     """Return the tokens read, written and together; None if the Response has none, or one that is impossible."""
     usage = as_object(response.get("usage"))
-    given = [usage.get(name) for name in ("input_tokens", "output_tokens", "total_tokens")]
-    read, wrote, total = map(_number, given)
-    if (read is None and given[0] is not None) or (wrote is None and given[1] is not None):
+    read, wrote, total = (usage.get(name) for name in ("input_tokens", "output_tokens", "total_tokens"))
+    if not all(each is None or _is_count(each) for each in (read, wrote)):
         return None
-    if read is None and wrote is None and total is None:
+    if read is None and wrote is None and not _is_count(total):
         return None
     read, wrote = read or 0, wrote or 0
-    return read, wrote, read + wrote or total or 0
+    return read, wrote, read + wrote or _count(total)
 
 
-def _number(value: object, most: int = MOST_TOKENS) -> int | None:
-    return value if type(value) is int and 0 <= value <= most else None
+def _is_count(value: Any, most: int = MOST_TOKENS) -> bool:
+    return type(value) is int and 0 <= value <= most
 
 
-def _searches(response: JsonObject, kind: str) -> int:
+def _count(value: Any, at_most: int = MOST_TOKENS) -> int:
+    """Return a count, no more than `at_most`; 0 for what is none."""
+    return min(value, at_most) if _is_count(value) else 0
+
+
+def _ran(response: JsonObject, kind: str) -> int:
     items = objects(response.get("output"), repeat(None, _MOST_ITEMS))
     return sum(item.get("type") == kind and item.get("status") != "failed" for item in items)

@@ -508,7 +508,6 @@ async def test_a_limit_of_the_day_that_is_used_up_is_a_failure(examine: Doctor, 
     async with meter.call(Caller("answer"), settings.model_profiles["answer"]) as bill:
         bill.sending()
         bill.maybe_billed()
-    await meter.aclose()
     given = {"LIMITS_DAY_COST_USD": "0.01", "USAGE_LEDGER": "1", "RESEARCH_STATE_DIR": str(tmp_path / "state")}
     report = await examine("--offline", **given)
     report.line("FAIL", "limits", "of $0.01 (limits.day_cost_usd) are spent today", "wait until 0:00 UTC")

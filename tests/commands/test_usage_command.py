@@ -1,7 +1,10 @@
 """What a person sees of usage and cost: the line after an answer, `--json`, the ledger's table, and a limit."""
 
 import json
+import os
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,11 +17,21 @@ __all__ = ["api", "command"]
 
 
 @pytest.fixture
-def ledger(api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def state(api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("USAGE_LEDGER", "1")
     monkeypatch.setenv("RESEARCH_STATE_DIR", str(tmp_path / "state"))
-    api.script(as_stream(bodies.searched()), as_stream(bodies.unsearched()), as_stream(bodies.unsearched()))
     return tmp_path / "state"
+
+
+@pytest.fixture
+def ledger(api: FakeApi, state: Path) -> Path:
+    api.script(as_stream(bodies.searched()), as_stream(bodies.unsearched()), as_stream(bodies.unsearched()))
+    return state
+
+
+def touch(folder: Path) -> None:
+    folder.mkdir()
+    (folder / FILE).touch()
 
 
 @pytest.mark.parametrize("name", ["ask", "search"])
@@ -103,7 +116,7 @@ async def test_calls_without_a_price_are_counted_below_the_table(
     output(await command("ask", "Why?"))
     shown = output(await command("usage", "--by", "model")).splitlines()
     assert shown[1].split()[-1] == "unknown"
-    assert shown[-1] == "Of 1 call the price is not known; add it under `prices`."
+    assert shown[-1] == "The price of 1 call is not known; add it under `prices`."
     assert "$0.00" not in "".join(shown)
     monkeypatch.setenv("MODEL_ANSWER", "gpt-5.2")
     output(await command("ask", "Why?"))
@@ -115,8 +128,42 @@ async def test_calls_without_a_price_are_counted_below_the_table(
     }
 
 
+async def test_what_ended_without_a_known_cost_counts_as_a_guess_and_is_shown_as_one(
+    api: FakeApi, state: Path, command: Command
+) -> None:
+    api.script(as_stream(bodies.null_usage()), as_stream(bodies.null_usage()))
+    for _ in range(2):
+        output(await command("ask", "Why?"))
+    shown = output(await command("usage"))
+    assert shown.splitlines()[1].split()[-1] == "$0.56"
+    assert "$0.56 of the cost is a guess, for 2 calls that still run or ended without a known cost." in shown
+    [row] = json.loads(output(await command("usage", "--json")))["rows"]
+    assert (row["cost_usd"], row["guessed_usd"], row["calls_unsettled"]) == (0.555, 0.555, 2)
+
+
 async def test_an_empty_ledger_says_so(ledger: Path, command: Command) -> None:
+    output(await command("ask", "Why?"))
+    with closing(sqlite3.connect(ledger / FILE)) as database:
+        database.execute("DELETE FROM calls")
+        database.commit()
     assert output(await command("usage", "--days", "7")) == "No call was written down in the last 7 days.\n"
+
+
+async def test_a_ledger_without_a_table_says_so(ledger: Path, command: Command) -> None:
+    assert "has no table yet" in output(await command("usage"))
+    touch(ledger)
+    assert "has no table yet; the first call makes it." in output(await command("usage"))
+    assert json.loads(output(await command("usage", "--json")))["rows"] == []
+
+
+async def test_a_ledger_of_a_newer_version_is_told_and_left_alone(ledger: Path, command: Command) -> None:
+    output(await command("ask", "Why?"))
+    with closing(sqlite3.connect(ledger / FILE)) as database:
+        database.execute("PRAGMA user_version = 99")
+    code, _, err = await command("usage")
+    assert (code, "of a newer version" in err) == (1, True)
+    assert (await command("ask", "Why?"))[0] == 0
+    assert not [name for name in os.listdir(ledger) if "broken" in name]
 
 
 async def test_without_a_ledger_the_cure_is_named(api: FakeApi, command: Command) -> None:

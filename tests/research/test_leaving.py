@@ -12,7 +12,6 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +19,6 @@ import pytest
 import trio
 
 from responses_mcp.research.service import open_research
-from responses_mcp.settings.model import LimitSettings
 from responses_mcp.testing import Error, Reply
 from tests.processes import WAIT, environment, posix, python
 from tests.research.upstream import Upstream, after, at_once, researching, settings_for, slow, taken_up
@@ -145,21 +143,6 @@ async def test_a_turn_that_comes_free_while_its_owner_leaves_is_nobodys(tmp_path
     assert (view.status, view.maybe_paid, len(upstream.of("ask"))) == ("failed", False, 2), view
 
 
-async def test_a_run_that_waits_for_a_limit_is_left_at_once_and_never_asked_for(tmp_path: Path) -> None:
-    upstream = slow()
-    settings = replace(settings_for(tmp_path), limits=LimitSettings(session_tokens=60_500))
-    async with researching(upstream, tmp_path, settings=settings) as research:
-        await research.start("why?")
-        await trio.sleep(18.5)  # half a second before it tells what it cost
-        waiting = await research.start("how?")
-        await after(40)
-        assert (await research.result(waiting)).phase == "waiting for running calls to tell their cost"
-        before = trio.current_time()
-    assert trio.current_time() == before
-    view = await taken_up(upstream, tmp_path, waiting)
-    assert (view.status, view.maybe_paid, len(upstream.of("ask"))) == ("failed", False, 1), view
-
-
 HOST: Final = """
 import os, signal, sys, trio
 from pathlib import Path
@@ -195,14 +178,14 @@ STRUCK: Final = """
 import signal, sys, trio
 from pathlib import Path
 from responses_mcp.research.service import Research
-from responses_mcp.usage.meter import Meter
+from responses_mcp.responses_api.api import ResponsesApi
 from tests.research.upstream import researching, slow
 
 async def main():
     upstream = slow(0.01 if sys.argv[2] == "leaving" else 30)
     play = upstream._play
     give_up = Research.give_up
-    close = Meter.aclose
+    close = ResponsesApi.aclose
 
     async def struck_in_a_run(reply, reader):
         if sys.argv[2] == "run":
@@ -220,7 +203,7 @@ async def main():
 
     upstream._play = struck_in_a_run
     Research.give_up = struck_in_leaving
-    Meter.aclose = told
+    ResponsesApi.aclose = told
     try:
         async with researching(upstream, Path(sys.argv[1])) as research:
             run = await research.start("why?")

@@ -479,13 +479,16 @@ class _World:
                     self.record.violated(Rule.OWNED, f"{server.name} and {name} work on {response}")
 
     def check_limits(self) -> None:
-        """A response that was cancelled in time has used nothing that anybody counts."""
+        """No guess fits these limits, so runs go alone, and the last one may pass what was left.
+
+        A response that was cancelled in time has used nothing that anybody counts.
+        """
         for server, names in self.upstream.made.items():
             calls, most = len(names), self.limits.session_calls
             if most is not None and calls > most:
                 self.record.violated(Rule.LIMITED, f"{server} has asked for {calls} responses, of {most}")
             used = TOKENS * sum(self.upstream.stored.responses[name].cancelled is None for name in names)
-            if self.limits.session_tokens is not None and used > self.limits.session_tokens:
+            if self.limits.session_tokens is not None and used >= self.limits.session_tokens + TOKENS:
                 self.record.violated(Rule.LIMITED, f"{server} has used {used} tokens, of {self.limits.session_tokens}")
 
     def check(self) -> None:
@@ -504,7 +507,7 @@ class _World:
                 self.record.violated(Rule.HONEST, f"{row.id} about {row.question} cost something: {row.reason}")
             if row.reason == INTERNAL:
                 self.record.violated(Rule.SOUND, f"{row.id} about {row.question}")
-            if "The limit of" in (row.reason or ""):
+            if "limits." in (row.reason or ""):
                 self.record.situations["ended: a limit was reached"] += 1
             self.record.situations[f"ended: {row.status}"] += 1
             if row.maybe_paid and row.response_id is None:

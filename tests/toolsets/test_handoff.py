@@ -34,9 +34,9 @@ from responses_mcp.testing import Error, Json, as_stream, bodies, open_fake_api
 from responses_mcp.testing.client import ServedClient, connected_client
 from responses_mcp.toolsets.answer import AnswerToolset
 from responses_mcp.toolsets.research import ResearchToolset
-from responses_mcp.usage.ledger import read_ledger
 from tests.processes import WAIT
 from tests.research.upstream import OPENAI, Upstream, at_once, researching, settings_for, slow
+from tests.usage.test_ledger import rows
 
 pytestmark = pytest.mark.clock("virtual")
 
@@ -209,7 +209,7 @@ async def test_a_run_that_another_server_finishes_is_in_the_ledger_under_the_too
         async with researching(upstream, tmp_path, settings=settings) as research:
             assert (await research.result(run["run_id"], wait_seconds=WAIT)).status == "completed"
         now = 1e9 + trio.current_time()
-    names = [read_ledger(str(tmp_path), days=2, by=by, now=now)[0].name for by in ("tool", "client")]
+    names = [rows(tmp_path, by, 2, now)[0].name for by in ("tool", "client")]
     assert names == ["answer", "responses_mcp.testing"]
 
 

@@ -1,4 +1,4 @@
-"""The ledger: what is written, for how long somebody waits, and that no answer depends on it."""
+"""The ledger: what is written, for how long a call waits, and that no answer depends on it."""
 
 import logging
 import os
@@ -13,38 +13,61 @@ from pathlib import Path
 import pytest
 import trio
 
+from responses_mcp.errors import LimitReached
 from responses_mcp.usage import ledger as module
-from responses_mcp.usage.bill import Usage
-from responses_mcp.usage.ledger import APPLICATION_ID, DAY, FILE, KEPT_DAYS, Entry, Ledger, read_ledger
+from responses_mcp.usage.bill import MAYBE_PAID, UNSENT, Call, Usage
+from responses_mcp.usage.ledger import DAY, FILE, KEPT_DAYS, Ledger, Row, read_ledger
+from responses_mcp.usage.limits import Amount
 from tests.processes import WAIT
 
 NOW = 20_000 * DAY + 3600
 USED = Usage(
     input_tokens=100, output_tokens=20, total_tokens=120, web_searches=2, attempts=1, counted=True, cost_usd=0.25
 )
+GUESS = Amount(1, 60_000, 0.3)
+OF_BEFORE = """CREATE TABLE calls (
+  id TEXT PRIMARY KEY, at INTEGER NOT NULL, tool TEXT NOT NULL, model TEXT NOT NULL, client TEXT,
+  tier TEXT, attempts INTEGER NOT NULL, input INTEGER NOT NULL, cached INTEGER NOT NULL, output INTEGER NOT NULL,
+  reasoning INTEGER NOT NULL, total INTEGER NOT NULL, searches INTEGER NOT NULL,
+  usd REAL, held REAL NOT NULL, settled INTEGER NOT NULL
+);
+CREATE INDEX calls_at ON calls (at);
+PRAGMA application_id = 0x6F726D75;
+PRAGMA user_version = 1;"""
 
 
-def entry(name: str, *, at: int = NOW, tool: str = "answer", client: str | None = "claude-code") -> Entry:
-    return Entry(id=name, at=at, tool=tool, model="gpt-5.2", client=client)
+def a_call(name: str, *, at: float = NOW, tool: str = "answer", client: str | None = "claude-code") -> Call:
+    return Call(name, at, tool, "gpt-5.2", client)
 
 
-async def written() -> None:
-    """Wait until all ledgers have written what they have."""
-    for thread in threading.enumerate():
-        if thread.name == "ledger":
-            await trio.to_thread.run_sync(thread.join, WAIT)
+async def settle(ledger: Ledger, call: Call, usage: Usage = USED, response_id: str | None = None) -> None:
+    await ledger.settle(call, usage, GUESS, response_id)
+
+
+def rows(folder: Path, by: str = "tool", days: int = 30, now: float | None = NOW) -> list[Row]:
+    found = read_ledger(str(folder), days=days, by=by, now=now)
+    assert found is not None
+    return found
+
+
+def total(folder: Path) -> tuple[int, float, float]:
+    """Return the calls of the day, what they cost, and how much of it is guessed."""
+    found = rows(folder, "day", 1)
+    return (found[0].calls, round(found[0].usd, 6), round(found[0].guessed, 6)) if found else (0, 0.0, 0.0)
 
 
 async def test_a_call_is_a_row_without_any_text_that_only_its_owner_can_read(tmp_path: Path) -> None:
-    ledger = Ledger(str(tmp_path / "state"))
-    ledger.settle(entry("a"), USED, 0.0)
-    await written()
-    path = tmp_path / "state" / FILE
+    ledger, path = Ledger(str(tmp_path / "state")), tmp_path / "state" / FILE
+    assert await ledger.admit(a_call("a", at=NOW + 0.7), GUESS, None)
     with closing(sqlite3.connect(path)) as database:
         columns = [row[1] for row in database.execute("PRAGMA table_info(calls)")]
-        [row] = database.execute("SELECT * FROM calls").fetchall()
+        before = database.execute("SELECT * FROM calls").fetchall()
+        await settle(ledger, a_call("a"), USED, "resp_1")
+        after = database.execute("SELECT * FROM calls").fetchall()
     assert columns[:5] == ["id", "at", "tool", "model", "client"]
-    assert row == ("a", NOW, "answer", "gpt-5.2", "claude-code", None, 1, 100, 0, 20, 0, 120, 2, 0.25, 0.0, 1)
+    who = ("a", NOW, "answer", "gpt-5.2", "claude-code", None)
+    assert before == [(*who, 0, 0, 0, 0, 0, 0, 0, None, 0.3, 0, None)]
+    assert after == [(*who, 1, 100, 0, 20, 0, 120, 2, 0.25, 0.0, 1, "resp_1")]
     if sys.platform != "win32":
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -52,58 +75,89 @@ async def test_a_call_is_a_row_without_any_text_that_only_its_owner_can_read(tmp
 
 async def test_the_table_is_by_day_tool_model_or_client(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
-    ledger.settle(entry("a"), USED, 0.0)
-    unpriced = Usage(attempts=1, counted=True, total_tokens=9)
-    ledger.settle(entry("b", tool="answer_quick", client=None), unpriced, 0.0)
-    ledger.settle(entry("d", tool="answer_quick"), Usage(attempts=1, uncounted=1), 0.0)
-    ledger.settle(entry("c", at=NOW - DAY), USED, 0.5)
-    ledger.settle(entry("old", at=NOW - 31 * DAY), USED, 0.0)
-    await written()
-    rows = read_ledger(str(tmp_path), days=30, by="tool", now=NOW)
-    assert [(row.name, row.calls, row.usd, row.held, row.unpriced) for row in rows] == [
-        ("answer", 2, 0.5, 0.5, 0),
-        ("answer_quick", 2, 0, 0, 1),
+    await settle(ledger, a_call("a"))
+    await settle(ledger, a_call("b", tool="answer_quick", client=None), Usage(attempts=1, counted=True, total_tokens=9))
+    await settle(ledger, a_call("d", tool="answer_quick"), MAYBE_PAID)
+    await settle(ledger, a_call("e", tool="answer_quick"), Usage(attempts=1))
+    await ledger.admit(a_call("c", at=NOW - DAY), GUESS, None)
+    await settle(ledger, a_call("old", at=NOW - 31 * DAY))
+    assert [(row.name, row.calls, row.usd, row.guessed, row.unsettled, row.unpriced) for row in rows(tmp_path)] == [
+        ("answer_quick", 3, 0.6, 0.6, 2, 0),
+        ("answer", 2, 0.55, 0.3, 1, 0),
     ]
-    assert [row.name for row in read_ledger(str(tmp_path), days=30, by="day", now=NOW)] == ["2024-10-03", "2024-10-04"]
-    assert [row.name for row in read_ledger(str(tmp_path), days=1, by="client", now=NOW)] == ["claude-code", ""]
-    assert len(read_ledger(str(tmp_path), days=60, by="day", now=NOW)) == 3
-    assert read_ledger(str(tmp_path / "none"), days=1, by="day") == []
+    assert [row.name for row in rows(tmp_path, "day")] == ["2024-10-03", "2024-10-04"]
+    assert [row.name for row in rows(tmp_path, "client", 1)] == ["claude-code", ""]
+    assert len(rows(tmp_path, "day", 60)) == 3
+    assert read_ledger(str(tmp_path / "none"), days=1, by="day") is None
 
 
 async def test_rows_go_after_more_than_a_year(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
-    ledger.settle(entry("old"), USED, 0.0)
-    ledger.settle(entry("new", at=NOW + (KEPT_DAYS + 1) * DAY), USED, 0.0)
-    await written()
-    assert [row.calls for row in read_ledger(str(tmp_path), days=9999, by="tool", now=NOW + 401 * DAY)] == [1]
+    await settle(ledger, a_call("old"))
+    await settle(ledger, a_call("new", at=NOW + (KEPT_DAYS + 1) * DAY))
+    assert [row.calls for row in rows(tmp_path, days=9999, now=NOW + 401 * DAY)] == [1]
 
 
 async def test_a_limit_of_the_day_is_kept_by_two_servers_together(tmp_path: Path) -> None:
     one, other = Ledger(str(tmp_path)), Ledger(str(tmp_path))
-    admitted = 0
-    for number in range(8):
-        today = await (one, other)[number % 2].reserve(entry(str(number)), 0.3, 1.0, may_be_alone=False)
-        assert today is not None
-        admitted += today.admitted
-    assert admitted == 3
-    one.settle(entry("0"), None, 0.0)
-    await written()
-    again = await other.reserve(entry("9"), 0.3, 1.0, may_be_alone=False)
-    assert again is not None
-    assert again.admitted
+    for number in range(3):
+        assert await (one, other)[number % 2].admit(a_call(str(number)), GUESS, 1.0)
+    with pytest.raises(LimitReached, match=r"\$0\.00 spent today, \$0\.90 held .* \$0\.30 expected"):
+        await other.admit(a_call("4"), GUESS, 1.0)
+    await settle(one, a_call("0"), UNSENT)
+    assert await other.admit(a_call("5"), GUESS, 1.0)
+    assert await other.admit(a_call("6", at=NOW + DAY), GUESS, 0.1), "alone on the next day"
 
 
-async def test_a_row_of_a_server_that_was_killed_counts_as_spent(tmp_path: Path) -> None:
+async def test_a_row_of_a_server_that_was_killed_counts_its_guess(tmp_path: Path) -> None:
+    await Ledger(str(tmp_path)).admit(a_call("killed"), GUESS, 1.0)
+    assert total(tmp_path) == (1, 0.3, 0.3)
+    with pytest.raises(LimitReached):
+        await Ledger(str(tmp_path)).admit(a_call("next", at=NOW + 7200), GUESS, 0.5)
+
+
+async def test_servers_that_see_the_end_of_a_call_write_it_once(tmp_path: Path) -> None:
+    one, other = Ledger(str(tmp_path)), Ledger(str(tmp_path))
+    run = a_call("run_1")
+    await one.admit(run, GUESS, None)
+    await settle(one, run, MAYBE_PAID)
+    assert total(tmp_path) == (1, 0.3, 0.3)
+    for ledger, usage in ((other, USED), (one, USED._replace(cost_usd=9.0)), (other, MAYBE_PAID), (one, UNSENT)):
+        await settle(ledger, run, usage, "resp_1")
+        assert total(tmp_path) == (1, 0.25, 0)
+    await other.admit(a_call("run_2"), GUESS, None)
+    await settle(
+        other, a_call("run_2"), USED, "resp_1"
+    )  # the same response, seen by a server with another file of runs
+    assert total(tmp_path) == (1, 0.25, 0)
+
+
+async def test_what_may_have_been_paid_counts_its_guess_until_something_else_is_known(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
-    await ledger.reserve(entry("killed"), 0.9, 1.0, may_be_alone=True)
-    today = await ledger.reserve(entry("next", at=NOW + 7200), 0.2, 1.0, may_be_alone=True)
-    assert today is not None
-    assert (today.spent, today.held) == (0.9, 0)
-    assert today.admitted, "it may be alone"
-    assert not (await ledger.reserve(entry("third", at=NOW + 7200), 0.2, 1.0, may_be_alone=False)).admitted  # type: ignore[union-attr]
-    tomorrow = await ledger.reserve(entry("later", at=NOW + DAY), 1.0, 1.0, may_be_alone=False)
-    assert tomorrow is not None
-    assert tomorrow.admitted
+    for name, later in (("a", UNSENT), ("b", USED)):
+        await ledger.admit(a_call(name), GUESS, None)
+        for _ in range(2):
+            await settle(ledger, a_call(name), Usage(attempts=2, uncounted=2))
+        assert total(tmp_path) == (1, 0.6, 0.6)
+        await settle(ledger, a_call(name), later)
+    assert total(tmp_path) == (1, 0.25, 0)
+    unpriced = USED._replace(cost_usd=None)
+    await ledger.admit(a_call("c"), GUESS, None)
+    await settle(ledger, a_call("c"), unpriced)
+    assert total(tmp_path) == (2, 0.55, 0.3)
+
+
+async def test_the_ledger_of_the_version_before_is_read_and_written_on(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / FILE)) as database:
+        database.executescript(OF_BEFORE)
+        who = (NOW, "answer", "gpt-5.2", None, "default", 1, 100, 0, 20, 0, 120, 2)
+        database.execute("INSERT INTO calls VALUES ('done', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0.25, 0, 1)", who)
+        database.execute("INSERT INTO calls VALUES ('runs', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 0.28, 0)", who)
+        database.commit()
+    assert total(tmp_path) == (2, 0.53, 0.28)
+    await settle(Ledger(str(tmp_path)), a_call("runs"))
+    assert total(tmp_path) == (2, 0.5, 0)
+    assert not [name for name in os.listdir(tmp_path) if "broken" in name]
 
 
 def spoilt_by_a_folder(folder: Path) -> None:
@@ -112,17 +166,7 @@ def spoilt_by_a_folder(folder: Path) -> None:
 
 def of_a_newer_version(folder: Path) -> None:
     with closing(sqlite3.connect(folder / FILE)) as database:
-        database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        database.execute("PRAGMA user_version = 99")
-
-
-async def test_what_a_call_held_counts_where_what_it_used_has_no_price_and_its_server_is_gone(tmp_path: Path) -> None:
-    ledger = Ledger(str(tmp_path))
-    await ledger.reserve(entry("a"), 0.28, 5.0, may_be_alone=True)
-    ledger.settle_left(entry("a"), USED._replace(cost_usd=None))
-    await written()
-    (row,) = read_ledger(str(tmp_path), days=1, by="day", now=NOW)
-    assert (row.input_tokens, row.held, row.unpriced) == (100, 0.28, 1)
+        database.executescript("PRAGMA application_id = 0x6F726D75; PRAGMA user_version = 99; CREATE TABLE calls (new)")
 
 
 @pytest.mark.parametrize("spoil", [spoilt_by_a_folder, of_a_newer_version])
@@ -132,11 +176,13 @@ async def test_a_file_that_is_no_ledger_costs_one_warning_and_nothing_else(
     spoil(tmp_path)
     ledger = Ledger(str(tmp_path))
     for number in range(3):
-        ledger.settle(entry(str(number)), USED, 0.0)
-        assert await ledger.reserve(entry("r"), 0.1, 1.0, may_be_alone=True) is None
-    await written()
+        assert not await ledger.admit(a_call(str(number)), GUESS, 1.0)
+        await settle(ledger, a_call(str(number)))
     [record] = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert "cannot be used" in record.getMessage()
+    assert os.listdir(tmp_path) == [FILE], "it is left alone"
+    with pytest.raises(sqlite3.Error):
+        read_ledger(str(tmp_path), days=1, by="day")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="has no device that is full")
@@ -144,65 +190,81 @@ async def test_a_folder_that_cannot_be_made_costs_one_warning(caplog: pytest.Log
     for folder in ("/dev/full/x", "/proc/none", "a\0b"):
         caplog.clear()
         ledger = Ledger(folder)
-        ledger.settle(entry("a"), USED, 0.0)
-        ledger.settle(entry("b"), USED, 0.0)
-        await written()
+        await settle(ledger, a_call("a"))
+        await settle(ledger, a_call("b"))
         assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
 
 
 async def test_a_disk_that_hangs_is_waited_for_no_longer_than_a_moment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    go_on = threading.Event()
+    go_on, hung = threading.Event(), threading.Event()
 
     def hang(*_: object) -> None:
+        hung.set()
         go_on.wait(WAIT)
         raise OSError
 
     monkeypatch.setattr(os, "open", hang)
-    monkeypatch.setattr(module, "_PATIENCE", 0.01)
-    monkeypatch.setattr(module, "_LAST_PATIENCE", 0.01)
     ledger = Ledger(str(tmp_path))
     with trio.fail_after(WAIT):
-        assert await ledger.reserve(entry("a"), 0.1, 1.0, may_be_alone=True) is None
-        await ledger.aclose()
-    with trio.move_on_after(0.01) as scope:  # and it can be cancelled
+        with trio.move_on_after(0.01) as scope:  # it can be cancelled
+            await ledger.admit(a_call("a"), GUESS, 1.0)
+        assert scope.cancelled_caught
+        monkeypatch.setattr(module, "_PATIENCE", 0.01)
+        assert not await ledger.admit(a_call("b"), GUESS, 1.0)
         monkeypatch.setattr(module, "_PATIENCE", 60)
-        await ledger.reserve(entry("b"), 0.1, 1.0, may_be_alone=True)
-    assert scope.cancelled_caught
+        await settle(ledger, a_call("c"))  # which does not wait behind it
+    assert hung.is_set()
+    assert "too slow" in caplog.text
     monkeypatch.undo()
     go_on.set()
+    with trio.fail_after(WAIT):
+        async with ledger._limiter:  # the thread has ended
+            pass
+        assert await ledger.admit(a_call("d"), GUESS, 1.0)
 
 
-def test_more_than_can_wait_is_left_out_with_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(module, "_MOST_WAITING", 3)
-    monkeypatch.setattr(threading.Thread, "start", lambda _: None)
+async def test_a_machine_without_threads_costs_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def without_threads(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    ledger = Ledger(str(tmp_path), without_threads)
+    assert not await ledger.admit(a_call("a"), GUESS, 1.0)
+    assert "no thread left" in caplog.text
+
+
+async def test_many_calls_at_once_open_the_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = 0
+    connect = sqlite3.connect
+
+    def counted(*args: object, **options: object) -> sqlite3.Connection:
+        nonlocal opened
+        opened += 1
+        return connect(*args, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(sqlite3, "connect", counted)
     ledger = Ledger(str(tmp_path))
-    for number in range(9):
-        ledger.settle(entry(str(number)), USED, 0.0)
-    assert len(ledger._jobs) == 3
-    assert [record.getMessage() for record in caplog.records if "too slow" in record.getMessage()]
+    async with trio.open_nursery() as nursery:
+        for number in range(50):
+            nursery.start_soon(ledger.admit, a_call(str(number)), GUESS, 100.0)
+    monkeypatch.undo()
+    assert opened < 10
+    assert total(tmp_path) == (50, 15.0, 15.0)
 
 
-async def test_a_ledger_that_is_broken_within_is_moved_aside_and_a_new_one_begun(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    ledger = Ledger(str(tmp_path))
-    for number in range(300):
-        ledger.settle(entry(str(number)), USED, 0.0)
-    await written()
-    path = tmp_path / FILE
+async def test_a_ledger_that_is_broken_within_is_moved_aside_and_a_new_one_begun(tmp_path: Path) -> None:
+    ledger, path = Ledger(str(tmp_path)), tmp_path / FILE
+    async with trio.open_nursery() as nursery:
+        for number in range(300):
+            nursery.start_soon(settle, ledger, a_call(str(number)))
     with closing(sqlite3.connect(path)) as other:
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         (size,) = other.execute("PRAGMA page_size").fetchone()
     data = path.read_bytes()
     path.write_bytes(data[:size] + b"\xff" * (len(data) - size))
-    ledger = Ledger(str(tmp_path))
     for name in ("a", "b"):
-        ledger.settle(entry(name), USED, 0.0)
-        await written()
+        await settle(Ledger(str(tmp_path)), a_call(name))
     assert sum(name.startswith(f"{FILE}.broken-") for name in os.listdir(tmp_path)) == 1
     with closing(sqlite3.connect(path)) as database:
         assert [row[0] for row in database.execute("SELECT id FROM calls")] == ["b"]

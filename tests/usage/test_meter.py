@@ -1,6 +1,8 @@
 """Calls within limits: what the result tells, what is refused before it is sent, and that a cancel leaves nothing held."""
 
 import json
+import subprocess
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -25,14 +27,16 @@ from responses_mcp.testing import Error, FakeApi, Hang, as_stream, bodies, open_
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.calls import USAGE
 from responses_mcp.under_trio import opened
-from responses_mcp.usage.caps import Amount
-from responses_mcp.usage.ledger import DAY, read_ledger
+from responses_mcp.usage.bill import MAYBE_PAID, Call
+from responses_mcp.usage.ledger import FILE, Row
+from responses_mcp.usage.limits import Amount
 from responses_mcp.usage.meter import Caller, Meter
-from tests.processes import WAIT
+from tests.processes import WAIT, environment, posix, python
 from tests.responses_api.stub import KEY, Play, Reply, StubConnections, ok, refused, stub_api
-from tests.usage.test_ledger import written
+from tests.usage.test_ledger import rows
 
 CALLER = Caller("answer")
+GUESS = 0.2775  # of a question to gpt-5.2 with the effort medium, in US dollars
 COST = (8512 * 1.75 + 733 * 14) / 1e6  # of a reply of the fake without a search
 
 
@@ -117,20 +121,39 @@ async def test_over_a_limit_no_request_is_made_and_the_error_says_which() -> Non
 
 
 async def test_calls_at_once_do_not_pass_a_limit_together() -> None:
-    async with served(limits=LimitSettings(session_cost_usd=COST * 4.5)) as (client, fake):
+    async with served(limits=LimitSettings(session_cost_usd=GUESS * 4.5)) as (client, fake):
         fake.script(*[as_stream(bodies.unsearched())] * 20)
         ids = [
             await client.request("tools/call", {"name": "answer", "arguments": {"query": f"{number}?"}})
             for number in range(20)
         ]
         outcomes = [await client.response(number) for number in ids]
-        assert sum("result" in outcome for outcome in outcomes) == 4 == len(fake.requests)
+        refusals = [outcome["error"]["data"]["message"] for outcome in outcomes if "error" in outcome]
+        assert 4 <= len(fake.requests) == 20 - len(refusals) < 20
+        assert "limits.session_cost_usd is $1.25; " in refusals[0]
+        assert "$0.28 expected of this call" in refusals[0]
+
+
+async def test_after_one_cheap_call_dear_ones_at_once_pass_a_limit_at_most_by_what_they_cost_above_their_guesses() -> (
+    None
+):
+    dear = {**bodies.unsearched(), "usage": bodies.usage(input_tokens=200_000)}
+    cost = (200_000 * 1.75 + 733 * 14) / 1e6
+    async with served(limits=LimitSettings(session_cost_usd=0.6)) as (client, fake):
+        fake.script(as_stream(bodies.unsearched()), *[as_stream(dear)] * 50)
+        await call(client)
+        params = {"name": "answer", "arguments": {"query": "Why?"}}
+        ids = [await client.request("tools/call", params) for _ in range(50)]
+        results = [outcome["result"] for number in ids if "result" in (outcome := await client.response(number))]
+        spent = COST + sum(result["_meta"][USAGE]["cost_usd"] for result in results)
+        assert 1 <= len(results) <= 3
+        assert spent <= 0.6 + max(cost, len(results) * (cost - GUESS))
 
 
 async def test_a_model_without_a_price_is_not_asked_under_a_limit_of_cost() -> None:
     profiles = {"answer": Profile(model="llama-9")}
     answers, _, stub = asking(Settings(model_profiles=profiles, limits=LimitSettings(session_cost_usd=1)))
-    with pytest.raises(LimitReached, match=r"price of llama-9 is not known\..*prices\.llama-9"):
+    with pytest.raises(LimitReached, match=r"price of llama-9 is not known\. Add it under prices\.llama-9"):
         await answers.answer("Why?")
     assert stub.sent == []
     answers, _, _ = asking(Settings(model_profiles=profiles, limits=LimitSettings(session_tokens=10**6)))
@@ -151,8 +174,8 @@ async def test_a_call_is_settled_with_what_is_known_of_it(play: Play, spent: flo
     answers, meter, _ = asking(Settings(limits=LimitSettings(session_cost_usd=9)), play)
     with suppress(UpstreamError):
         await answers.answer("Why?")
-    assert meter.caps.spent.usd == pytest.approx(spent)
-    assert (meter.caps.reserved, meter.caps.calls) == (Amount(), calls)
+    assert meter.spent.usd == pytest.approx(spent)
+    assert (meter.held, meter.spent.calls) == (Amount(), calls)
 
 
 @pytest.mark.clock("virtual")
@@ -179,35 +202,14 @@ async def test_a_cancel_at_any_moment_leaves_nothing_reserved_and_no_call_that_w
                 nursery.start_soon(cancel_later)
                 await answers.answer("Why?")
                 scope.cancel()
-        assert meter.caps.reserved == Amount()
-        assert meter.caps.calls == len(stub.sent)
+        assert meter.held == Amount()
+        assert meter.spent.calls == len(stub.sent)
         moments += len(stub.sent)
     assert 10 < moments < 40, "it was cancelled before and after it was sent"
 
 
-async def test_a_call_that_waits_for_others_can_be_cancelled_and_the_next_has_its_turn() -> None:
-    told: list[str] = []
-    meter = Meter(Settings(limits=LimitSettings(session_cost_usd=0.3)))
-    with trio.fail_after(WAIT):
-        async with trio.open_nursery() as nursery:
-            done: list[str] = []
-
-            async def wait(name: str, scope: trio.CancelScope) -> None:
-                with scope:
-                    async with meter.call(CALLER, Profile(), on_phase=told.append):
-                        done.append(name)
-
-            scopes = [trio.CancelScope() for _ in range(3)]
-            async with meter.call(CALLER, Profile()):
-                for number, scope in enumerate(scopes):
-                    nursery.start_soon(wait, str(number), scope)
-                    await wait_all_tasks_blocked()
-                assert done == []
-                assert told == ["waiting for running calls to tell their cost"]
-                scopes[0].cancel()
-                await wait_all_tasks_blocked()
-    assert done == ["1", "2"]
-    assert meter.caps.reserved == Amount()
+def today(folder: Path, by: str = "tool") -> list[Row]:
+    return rows(folder, by, 1, None)
 
 
 def with_ledger(folder: Path, **limits: float) -> Settings:
@@ -224,11 +226,10 @@ async def test_the_ledger_has_the_tool_and_the_client_of_each_call(tmp_path: Pat
         fake.script(*[as_stream(bodies.unsearched())] * 3)
         await call(client)
         await call(client, "answer_quick", MODERN)
-    await written()
-    names = {by: [row.name for row in read_ledger(str(tmp_path), days=1, by=by)] for by in ("tool", "client")}
+    names = {by: [row.name for row in today(tmp_path, by)] for by in ("tool", "client")}
     assert names["tool"] == ["answer", "answer_quick"]
     assert "modern-client" in names["client"]
-    assert b"Why?" not in (tmp_path / "ledger.sqlite3").read_bytes()
+    assert b"Why?" not in (tmp_path / FILE).read_bytes()
 
 
 @pytest.mark.parametrize("method", ["answer", "search"])
@@ -250,55 +251,40 @@ async def test_the_ledger_has_a_call_whose_host_is_cancelled_and_leaves_at_once(
             nursery.start_soon(host)
             await sent.wait()
             nursery.cancel_scope.cancel(reason="the host leaves")
-    assert [row.calls for row in read_ledger(str(tmp_path), days=1, by="tool")] == [1]
+    assert [row.calls for row in today(tmp_path)] == [1]
 
 
-async def test_a_limit_of_the_day_holds_over_servers_and_gives_back_what_was_not_sent(tmp_path: Path) -> None:
-    settings = with_ledger(tmp_path, day_cost_usd=COST * 2.5)
-    for count in (1, 2):
-        answers, _, stub = asking(settings)
-        await answers.answer("Why?")
-        await written()
-        assert len(stub.sent) == 1
-        [row] = read_ledger(str(tmp_path), days=1, by="tool")
-        assert (row.calls, row.held) == (count, 0)
-        assert row.usd == pytest.approx(count * COST)
-    answers, _, stub = asking(settings)
-    await answers.answer("Why?")  # the first of this server, while something is left
-    with pytest.raises(LimitReached, match=r"limits\.day_cost_usd.*spent today"):
-        await answers.answer("Why?")
-    await written()
-    assert len(stub.sent) == 1
-    assert [row.calls for row in read_ledger(str(tmp_path), days=1, by="tool")] == [3]
+async def test_the_row_is_on_disk_before_the_request_and_has_the_cost_with_the_answer(tmp_path: Path) -> None:
+    settings, seen = with_ledger(tmp_path), list[tuple[float, float]]()
+
+    async def looked() -> Reply:
+        [row] = today(tmp_path)
+        seen.append((row.usd, row.guessed))
+        return ok()
+
+    answers, _, _ = asking(settings, looked)
+    await answers.answer("Why?")
+    [row] = today(tmp_path)
+    assert seen == [pytest.approx((GUESS, GUESS))]
+    assert (row.usd, row.guessed, row.unsettled) == pytest.approx((COST, 0, 0))
 
 
 async def test_what_another_server_holds_is_named_and_not_waited_for(tmp_path: Path) -> None:
-    answers, _, _ = asking(with_ledger(tmp_path, day_cost_usd=0.3))
-    other = Meter(with_ledger(tmp_path, day_cost_usd=0.3))
-    with trio.fail_after(WAIT):
-        async with other.call(CALLER, Profile()):
-            with pytest.raises(
-                LimitReached, match=r"\$0\.00 were spent today, \$0\.28 are reserved for calls that are still running"
-            ):
-                await answers.answer("Why?")
-        await written()
-        assert (await answers.answer("Why?")).usage is not None
+    answers, _, stub = asking(with_ledger(tmp_path, day_cost_usd=0.5))
+    other = Meter(with_ledger(tmp_path, day_cost_usd=0.5))
+    async with other.call(CALLER, Profile()):
+        with pytest.raises(LimitReached, match=r"\$0\.00 spent today, \$0\.28 held by running calls, \$0\.28 expected"):
+            await answers.answer("Why?")
+    await answers.answer("Why?")
+    assert len(stub.sent) == 1
+    assert [row.calls for row in today(tmp_path)] == [1]
 
 
-async def test_who_waits_for_the_limit_of_the_day_is_let_through_when_the_next_one_begins(tmp_path: Path) -> None:
-    begin = trio.current_time()
-    settings = with_ledger(tmp_path, day_cost_usd=0.5)
-    meter = Meter(settings, now=lambda: 20_000 * DAY - 1 + trio.current_time() - begin)  # a second before midnight
-    with trio.fail_after(WAIT):
-        async with meter.call(CALLER, Profile()), meter.call(CALLER, Profile()):
-            assert meter.caps.reserved.usd > 0.5
-
-
-async def test_calls_at_once_do_not_pass_the_limit_of_the_day(tmp_path: Path) -> None:
-    answers, meter, stub = asking(with_ledger(tmp_path, day_cost_usd=COST * 4.5))
+async def test_calls_at_once_on_several_servers_keep_the_limit_of_the_day(tmp_path: Path) -> None:
+    servers = [asking(with_ledger(tmp_path, day_cost_usd=GUESS * 3.5), *[ok()] * 5) for _ in range(4)]
     refusals = 0
 
-    async def ask() -> None:
+    async def ask(answers: Asker) -> None:
         nonlocal refusals
         try:
             await answers.answer("Why?")
@@ -307,16 +293,16 @@ async def test_calls_at_once_do_not_pass_the_limit_of_the_day(tmp_path: Path) ->
 
     with trio.fail_after(WAIT):
         async with trio.open_nursery() as nursery:
-            for _ in range(10):
-                nursery.start_soon(ask)
-    await written()
-    assert (len(stub.sent), refusals) == (4, 6)
-    assert meter.caps.reserved == Amount()
+            for answers, *_ in servers * 4:
+                nursery.start_soon(ask, answers)
+    sent = sum(len(stub.sent) for *_, stub in servers)
+    assert 3 <= sent == 16 - refusals < 16
+    assert sum(row.usd for row in today(tmp_path)) <= GUESS * 3.5
 
 
 async def test_with_a_broken_ledger_the_limit_of_the_day_is_kept_for_this_server(tmp_path: Path) -> None:
-    (tmp_path / "ledger.sqlite3").mkdir()
-    answers, _, stub = asking(with_ledger(tmp_path, day_cost_usd=COST * 2.5))
+    (tmp_path / FILE).mkdir()
+    answers, _, stub = asking(with_ledger(tmp_path, day_cost_usd=COST * 1.5))
     await answers.answer("Why?")
     await answers.answer("Why?")
     with pytest.raises(LimitReached, match=r"limits\.day_cost_usd"):
@@ -324,16 +310,77 @@ async def test_with_a_broken_ledger_the_limit_of_the_day_is_kept_for_this_server
     assert len(stub.sent) == 2
 
 
+async def test_a_run_is_settled_once_by_whichever_server_sees_its_end(tmp_path: Path) -> None:
+    one, other = (Meter(with_ledger(tmp_path, session_cost_usd=9)) for _ in range(2))
+    run = Call("run_1", time.time(), "research", "gpt-5.2")
+    bill = await one.admit(run, Profile())
+    bill.sending()
+    assert one.held.usd == pytest.approx(2 * GUESS), "a call in background mode counts as two"
+    await one.settle(run, bill.usage)
+    assert one.spent.usd == pytest.approx(2 * GUESS)
+    used = other.usage_of("gpt-5.2", bodies.unsearched())
+    for meter in (other, one, other):
+        await meter.settle(run, used, response_id="resp_1")
+        await meter.settle(run, MAYBE_PAID)
+    assert one.spent.usd == pytest.approx(COST)
+    assert one.held == Amount()
+    [row] = today(tmp_path)
+    assert (row.calls, row.usd, row.guessed) == pytest.approx((1, COST, 0))
+
+
+async def test_without_limits_and_ledger_nothing_is_counted() -> None:
+    answers, meter, _ = asking(Settings())
+    await answers.answer("Why?")
+    assert (meter.spent, meter.held) == (Amount(), Amount())
+
+
+KILLED = """
+import os, signal, sys, trio
+from pathlib import Path
+from responses_mcp.settings.model import OpenAISettings, ResearchSettings, Settings, UsageSettings
+from responses_mcp.asking import open_answers
+from responses_mcp.testing import Hang, as_stream, bodies, open_fake_api
+
+async def main():
+    script = as_stream(bodies.unsearched()) if sys.argv[2] == "answered" else Hang()
+    async with open_fake_api(script) as fake:
+        settings = Settings(
+            openai=OpenAISettings(base_url=fake.base_url, api_key="sk-test"),
+            usage=UsageSettings(ledger=True), research=ResearchSettings(state_dir=sys.argv[1]),
+        )
+        async with trio.open_nursery() as nursery, open_answers(settings) as answers:
+            if sys.argv[2] == "answered":
+                await answers.answer("Why?")
+            else:
+                nursery.start_soon(answers.answer, "Why?")
+                await fake.wait_requests(1)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+trio.run(main)
+"""
+
+
+@posix
+@pytest.mark.parametrize(("moment", "cost", "guessed"), [("answered", COST, 0), ("asked", GUESS, GUESS)])
+def test_a_server_that_is_killed_leaves_what_its_call_cost_or_its_guess(
+    tmp_path: Path, moment: str, cost: float, guessed: float
+) -> None:
+    command = [*python(KILLED), str(tmp_path), moment]
+    done = subprocess.run(command, env=environment(tmp_path), timeout=WAIT, check=False)
+    assert done.returncode < 0
+    [row] = today(tmp_path)
+    assert (row.calls, row.usd, row.guessed) == pytest.approx((1, cost, guessed))
+
+
 @pytest.mark.parametrize("damage", [b"SQLite format 3\0" + b"nothing of the kind" * 400, b"text" * 2000])
 async def test_a_ledger_that_is_broken_or_foreign_is_moved_aside_and_a_new_one_written(
     damage: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ledger = trio.Path(tmp_path / "ledger.sqlite3")
+    ledger = trio.Path(tmp_path / FILE)
     await ledger.write_bytes(damage)
-    answers, meter, _ = asking(with_ledger(tmp_path))
+    answers, _, _ = asking(with_ledger(tmp_path))
     await answers.answer("Why?")
-    await meter.aclose()
-    [row] = read_ledger(str(tmp_path), days=1, by="tool")
+    [row] = today(tmp_path)
     assert row.calls == 1
     [aside] = await ledger.parent.glob("ledger.sqlite3.broken-*")
     assert (await aside.read_bytes(), aside.name in caplog.text) == (damage, True)
@@ -353,11 +400,9 @@ async def test_a_cancel_while_the_day_is_asked_leaves_no_row(tmp_path: Path) -> 
 
                 nursery.start_soon(cancel_later)
                 await answers.answer("Why?")
-        await written()
-        assert meter.caps.reserved == Amount()
-        rows = read_ledger(str(tmp_path), days=1, by="tool")
-        assert sum(row.calls for row in rows) == len(stub.sent)
-        (tmp_path / "ledger.sqlite3").unlink(missing_ok=True)
+            assert meter.held == Amount()
+        assert sum(row.calls for row in today(tmp_path)) == len(stub.sent)
+        (tmp_path / FILE).unlink(missing_ok=True)
 
 
 async def test_a_call_that_hangs_and_is_cancelled_counts_as_what_it_held(tmp_path: Path) -> None:
@@ -368,7 +413,5 @@ async def test_a_call_that_hangs_and_is_cancelled_counts_as_what_it_held(tmp_pat
         await fake.wait_requests(1)
         await client.notify("notifications/cancelled", {"requestId": number})
         await wait_all_tasks_blocked()
-    await written()
-    [row] = read_ledger(str(tmp_path), days=1, by="tool")
-    assert (row.calls, row.usd) == (1, 0.0)
-    assert row.held == pytest.approx(0.2775)
+    [row] = today(tmp_path)
+    assert (row.calls, row.usd, row.guessed) == pytest.approx((1, GUESS, GUESS))

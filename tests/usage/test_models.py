@@ -84,7 +84,7 @@ def test_the_users_own_price_of_a_snapshot_wins_over_that_of_its_family() -> Non
 
 def test_a_deep_research_model_has_a_price_and_a_larger_estimate() -> None:
     assert cost("o4-mini-deep-research-2025-06-26", input_tokens=1_000_000) == pytest.approx(2)
-    deep, usual = (guess(name, "medium", background=True) for name in ("o4-mini-deep-research", "o4-mini"))
+    deep, usual = (guess(Profile(model=name), background=True) for name in ("o4-mini-deep-research", "o4-mini"))
     assert deep.input_tokens > usual.input_tokens
 
 
@@ -118,10 +118,15 @@ def test_the_default_model_and_those_of_the_example_have_a_price_and_no_announce
         assert family.end == ""
 
 
-def test_an_estimate_grows_with_the_effort_and_in_the_background_and_ends_at_what_may_be_written() -> None:
-    efforts = [guess("gpt-5.2", each, background=False) for each in ("none", "low", "medium", "high", "xhigh", "max")]
+def test_an_estimate_grows_with_the_effort_and_in_the_background_and_ends_at_what_the_profile_allows() -> None:
+    def of(effort: str, *, background: bool = False, **request: int) -> Use:
+        return guess(Profile(reasoning_effort=effort, request=request), background=background)
+
+    efforts = [of(effort) for effort in ("none", "low", "medium", "high", "xhigh", "max")]
     assert efforts == sorted(efforts)
     assert len(set(efforts)) == len(efforts)
-    assert guess("gpt-5.2", "low", background=True) > guess("gpt-5.2", "low", background=False)
-    assert guess("gpt-5.2", "high", background=False, max_output_tokens=500).output_tokens == 500
-    assert guess("gpt-5.2", "another", background=False) == efforts[-1]
+    assert of("low", background=True) > of("low")
+    assert of("high", max_output_tokens=500, max_tool_calls=2)[1:3] == (500, 2)
+    assert of("another") == efforts[-1]
+    own = Profile(reasoning_effort="low", request={"reasoning": {"effort": "max"}})
+    assert guess(own, background=False) == efforts[-1]

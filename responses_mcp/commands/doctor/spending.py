@@ -10,8 +10,8 @@ from pathlib import Path
 
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
 from responses_mcp.settings.model import Settings
-from responses_mcp.usage.caps import dollars
 from responses_mcp.usage.ledger import read_ledger
+from responses_mcp.usage.limits import dollars
 
 
 def check_spending(settings: Settings) -> Iterator[Finding]:
@@ -26,7 +26,7 @@ def check_spending(settings: Settings) -> Iterator[Finding]:
             yield fail("limits", f"{name} is {most:g}, so no request is made", "raise it, or leave it out")
     if limit and folder is not None:
         try:
-            spent = sum(row.usd + row.held for row in read_ledger(folder, days=1, by="day"))
+            spent = sum(row.usd for row in read_ledger(folder, days=1, by="day") or ())
         except (sqlite3.Error, OSError) as error:
             yield warn("limits", f"the ledger cannot be read ({error})", f"check the folder {folder}")
             return

@@ -32,7 +32,8 @@ from responses_mcp.room import Room
 from responses_mcp.runtime import server
 from responses_mcp.runtime.progress import ProgressReporter
 from responses_mcp.runtime.server import Server, _Shell
-from responses_mcp.usage.caps import Caps
+from responses_mcp.usage.bill import UNSENT
+from responses_mcp.usage.meter import Meter
 
 Patch = Callable[[], AbstractContextManager[object]]
 Bugs = dict[str, Patch]  # what each does, and what brings it in
@@ -318,9 +319,9 @@ async def polled_after_the_end(original: Any, self: Any, row: Any) -> None:
         await self._look_up()
 
 
-@planted(RUNS, "what a run used is not counted", Caps, "settle")
-def nothing_counted(original: Any, self: Any, held: Any, kind: str, spent: Any, *, known: bool) -> None:
-    original(self, held, kind, None, known=known)
+@planted(RUNS, "what a run used is not counted", Meter, "settle")
+async def nothing_counted(original: Any, self: Any, call: Any, _: Any, **options: Any) -> None:
+    await original(self, call, UNSENT, **options)
 
 
 for what, name in (

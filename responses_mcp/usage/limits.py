@@ -1,0 +1,63 @@
+"""Limits: whether there is room for a call.
+
+Nobody knows what a call will cost. Each call therefore holds a guess while it runs. It goes if what is spent, what is
+held and its guess fit the limit, or if no other call runs and the limit is not reached. Otherwise it is refused at
+once. So a limit is passed at most by what the calls then in flight cost above their guesses, or by one call that ran
+alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from responses_mcp.errors import LimitReached
+
+_ROUNDING: Final = 1e-9
+_LEAST_SHOWN: Final = 0.01  # US dollars; less has four places
+
+
+class Amount(NamedTuple):
+    """Calls, tokens and US dollars."""
+
+    calls: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+
+    def plus(self, other: Amount, sign: int = 1) -> Amount:
+        """Return both together; with a `sign` of -1, what is left without the other."""
+        calls, tokens = self.calls + sign * other.calls, self.tokens + sign * other.tokens
+        return Amount(calls, tokens, self.usd + sign * other.usd)
+
+
+class Budget(NamedTuple):
+    """What is spent of a limit, what running calls hold of it, and how many run.
+
+    `name` is that of its setting, and ends as the member of `Amount` that is limited.
+    """
+
+    name: str
+    spent: Amount
+    held: Amount
+    running: int
+
+    def require(self, guess: Amount, limit: float) -> None:
+        """Raise `LimitReached` unless a call may go that is expected to need `guess`."""
+        unit = self.name.rpartition("_")[2]
+        spent, held, need = (getattr(each, unit) for each in (self.spent, self.held, guess))
+        if spent + held + need <= limit + _ROUNDING or (not self.running and spent < limit - _ROUNDING):
+            return
+        of_day = self.name.startswith("day_")
+        period, cure = ("today", "wait until 0:00 UTC") if of_day else ("in this session", "begin a new session")
+        if self.running and spent < limit:
+            cure = "ask again when the running calls have ended"
+        numbers = (limit, spent, held, need)
+        shown = [dollars(each) if unit == "usd" else f"{each:,.0f} {unit}" for each in numbers]
+        raise LimitReached(
+            f"No request was made: limits.{self.name} is {shown[0]}; {shown[1]} spent {period}, {shown[2]} held by "
+            f"running calls, {shown[3]} expected of this call. Raise it (LIMITS_{self.name.upper()}), or {cure}."
+        )
+
+
+def dollars(amount: float) -> str:
+    """Return an amount for a person to read: $1.25, and $0.0042 if it is little."""
+    return f"${amount:.2f}" if amount >= _LEAST_SHOWN or not amount else f"${amount:.4f}"
