@@ -6,7 +6,6 @@ Use it as ``async with open_answers(settings) as asker: result = await asker.ans
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -197,15 +196,16 @@ class Asker:
     def _without_secrets(self, texts: Sequence[str]) -> tuple[list[str], dict[str, int]]:
         """Return texts as they may leave, and what was masked in them, counted by kind."""
         sent = [self._outgoing.question(text) for text in texts]
-        counts = Counter[str]()
+        counts: dict[str, int] = {}
         for each in sent:
-            counts.update(each.masked)
+            for kind, times in each.masked.items():
+                counts[kind] = counts.get(kind, 0) + times
         return [each.text for each in sent], counts
 
     def _profile(self, name: object) -> Profile:
         profiles = self._settings.model_profiles
-        known = sorted({*TOOLS, *profiles})
-        if not isinstance(name, str) or name not in known:
+        if not isinstance(name, str) or (name not in profiles and name not in TOOLS):
+            known = sorted({*TOOLS, *profiles})
             given = replace_lone_surrogates(repr(name))[:_LONGEST_VALUE] if isinstance(name, str) else "not a text"
             near = _near(name, known) if isinstance(name, str) else ()
             cure = f"; did you mean {near[0]}?" if len(near) == 1 else "."
