@@ -11,11 +11,12 @@ The chunks of a reply that came together are joined before h11 takes each on its
 from __future__ import annotations
 
 import base64
+import math
 import re
 import socket
 import ssl
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Final, NamedTuple, cast
@@ -211,21 +212,23 @@ class HttpConnection:
         reader.begin(head.status_code, headers)
         self._hand_on = self._joined if "transfer-encoding" in headers else bytes
         self._chunk_left = 0
-        while isinstance(event := await self._event(stream), h11.Data):
-            if reader.feed(bytes(event.data)):
-                break
-        else:
-            return
-        with suppress(*_BROKEN), trio.move_on_after(LAST_BYTES):  # mostly, the end came with what was enough
-            while isinstance(event := await self._event(stream), h11.Data):
-                reader.feed(bytes(event.data))
+        last_at = math.inf  # when no more is waited for
+        try:
+            while isinstance(event := await self._event(stream, last_at), h11.Data):
+                if reader.feed(bytes(event.data)):
+                    last_at = min(last_at, trio.current_time() + LAST_BYTES)
+        except (*_BROKEN, trio.TooSlowError):
+            if last_at == math.inf:
+                raise
 
-    async def _event(self, stream: trio.abc.Stream) -> object:
-        """Return what h11 makes next of what comes."""
+    async def _event(self, stream: trio.abc.Stream, last_at: float = math.inf) -> object:
+        """Return what h11 makes next of what comes. Raises `TooSlowError` if that has to be waited for to `last_at`."""
         while (event := self._http.next_event()) is h11.NEED_DATA:
             data, self._received = self._received, b""
             if not data:
-                data = bytes(await stream.receive_some(READ_BYTES))
+                # A scope costs a hundredth of a call, and mostly the end comes with what is enough.
+                with nullcontext() if last_at == math.inf else trio.fail_at(last_at):
+                    data = bytes(await stream.receive_some(READ_BYTES))
                 if len(data) > BULK_BYTES:
                     async with self._turns:  # which is got in a step of its own
                         pass
