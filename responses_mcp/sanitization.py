@@ -13,7 +13,8 @@ from responses_mcp.json_types import JsonObject, replace_lone_surrogates, text_a
 from responses_mcp.secrets import Redact, redacted_beginning
 
 _LONGEST_LINE: Final = 8 * 1024  # characters; few servers take a longer address
-_CONTROLS: Final = dict.fromkeys({*range(32), 127} - {9, 10})
+# With what stays, too: for a character that is missing here, `translate` has an error to catch.
+_CONTROLS: Final = {code: code if code in (9, 10) or 32 <= code < 127 else None for code in range(128)}
 # Emoji and symbols; scripts from Hebrew to Mongolian, whose letters join or run to the left; Han and its punctuation.
 _EMOJI: Final = r"\xa9\xae\u203c-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 _JOINED: Final = r"\u0590-\u109f\u1700-\u1cff\ua800-\uabff\ufb1d-\ufefc\U00010800-\U00011fff\U0001e800-\U0001efff"

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import count
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
@@ -234,7 +234,7 @@ class ResponsesApi:
 
         The key is in no local variable, which a report of errors would show.
         """
-        trace = dict[str, str](TRACE.get() if self._request.propagate_trace else ())
+        trace: Mapping[str, str] = TRACE.get() if self._request.propagate_trace else {}
         return Request(
             "GET" if call.body is None else "POST",
             self._url + call.path,
@@ -334,8 +334,13 @@ class ResponsesApi:
             await self._connections.aclose()
 
 
+_instructions_as_json: Final = lru_cache(maxsize=8)(_ENCODE)  # the longest text of a body, which others share
+
+
 def _as_json(body: JsonObject) -> bytes:
-    text = _ENCODE(body)
+    text = _ENCODE({name: value for name, value in body.items() if name != "instructions"})
+    if "instructions" in body:
+        text = f'{{"instructions": {_instructions_as_json(body["instructions"])}, {text[1:]}'
     try:
         return text.encode()
     except UnicodeEncodeError:  # a lone surrogate

@@ -40,6 +40,7 @@ from responses_mcp.trace_context import TRACE
 log = logging.getLogger(__name__)
 
 E = TypeVar("E", bound=Exception)
+Ending = Outcome | Task  # of a tool's work
 
 CHUNK = 64 * 1024  # bytes read between two looks at how much output waits
 PIECE = 1024  # bytes of them, behind which, at a line's end, the calls that began may do their first step
@@ -243,7 +244,7 @@ class _Shell:
     async def _run_call(
         self, call: Call, scope: trio.CancelScope, wake: trio.MemorySendChannel[None], nursery: trio.Nursery
     ) -> None:
-        outcome: Outcome | Task | None = None
+        outcome: Ending | None = None
         TRACE.set(call.trace)  # for this task and those that it starts
         does = self._conversation.does(call)
         reporter = None if call.progress_token is None else ProgressReporter(partial(self._report, call, wake))
@@ -305,7 +306,7 @@ class _Shell:
         except* Exception as bugs:  # noqa: BLE001
             _log_crash("tasks/cancel", bugs)
 
-    def _finish(self, call: Call, outcome: Outcome | Task | None) -> None:
+    def _finish(self, call: Call, outcome: Ending | None) -> None:
         does = self._conversation.does(call)
         try:
             self._session.finish(call, _checked(outcome, isinstance(does, Tool) and does.output_schema is not None))
@@ -358,8 +359,8 @@ def _log_crash(what: str, bugs: ExceptionGroup[Exception]) -> None:
     )
 
 
-def _checked(outcome: Outcome | Task | None, with_structured: bool) -> Outcome | Task:  # one caller
-    if not isinstance(outcome, Outcome | Task):  # against its type, a handler returned nothing or something else
+def _checked(outcome: Ending | None, with_structured: bool) -> Ending:  # one caller
+    if not isinstance(outcome, Ending):  # against its type, a handler returned nothing or something else
         raise TypeError(f"a tool returned {type(outcome).__name__}")
     if isinstance(outcome, ToolSuccess):
         if not isinstance(cast("object", outcome.text), str):

@@ -6,6 +6,7 @@ costs less than looking up package data. `SYSTEM_POLICY_REV` changes with the te
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -74,6 +75,7 @@ Sources:
 - A short true answer is better than a long doubtful one."""
 
 
+@lru_cache(maxsize=4)
 def built_in(time_zone: str) -> str:
     """Return the built-in text for people in that time zone."""
     return SYSTEM_POLICY.replace(TOKYO, time_zone)

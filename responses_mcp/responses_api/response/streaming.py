@@ -63,7 +63,9 @@ class EventStream:
         if self._after_cr:  # which ended its line at once; an LF behind it belongs to the same line end
             chunk = chunk.removeprefix(b"\n")
         self._after_cr = chunk.endswith(b"\r")
-        first, end, rest = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n").partition(b"\n")
+        if b"\r" in chunk:
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        first, end, rest = chunk.partition(b"\n")
         self._line += first
         if not end:
             return []
@@ -122,6 +124,7 @@ class ResponseStream:
     def __init__(self, watcher: Watcher, redact: Redact, *, most_bytes: int) -> None:
         self._watcher = watcher
         self._hears_deltas = watcher.on_text is not None or watcher.on_place is not None
+        self._hears = self._hears_deltas or watcher.on_phase is not None
         self._redact = redact
         self._most_bytes = most_bytes
         self._kept: list[Event] = []  # in case the terminal event lacks what they tell
@@ -153,7 +156,8 @@ class ResponseStream:
             return had_ended
         if self.progress != "begun" and kind.startswith("response."):
             self.progress = "begun" if kind.endswith(_OUTPUT) else "accepted"
-        self._tell(kind, data, goes_on)
+        if self._hears:
+            self._tell(kind, data, goes_on)
         return self._end is not None or self._error is not None
 
     def response(self, *, from_start: bool = True) -> JsonObject:
