@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from responses_mcp.secrets import is_unfilled
-from responses_mcp.settings import schema
 from responses_mcp.settings.files import ConfigFile, absolute, expanded
 from responses_mcp.settings.findings import Findings, Part, place
+from responses_mcp.settings.schema import BY_KEY
 from responses_mcp.settings.setting import BadValue, Outside, Setting, from_text, from_yaml
 
 IN_FILE: Final = "file"
@@ -40,28 +40,24 @@ class Layers:
 
     def origin(self, key: str) -> str | None:
         """Return where a key is set, the environment before the file; None if in neither."""
-        name = schema.BY_KEY[key].env
+        name = BY_KEY[key].env
         if self.env(name):
             return f"env {name}"
         return IN_FILE if key in self.file.values else None
 
-    def has_any(self, section: str) -> bool:
-        """Tell whether the file sets anything in a section."""
-        return any(key.startswith(f"{section}.") for key in self.file.values)
-
-    def pick(self, setting: Setting) -> None:
+    def pick(self, key: str) -> None:
         """Decide one setting: environment, else file, else default."""
+        setting = BY_KEY[key]
         # DEBUG sets two keys at once and is decided elsewhere.
         text = self.env(setting.env) if setting.kind != "debug" else ""
-        if setting.key == "server.line_mode" and text != "1":
+        if key == "server.line_mode" and text != "1":
             text = ""  # "1" switches it on, anything else says nothing (spec 5.4)
         if text:
-            self.accept(setting.key, self.read(setting, text, str(setting.env)), f"env {setting.env}")
-            return
-        if setting.key in self.file.values:
-            self.accept(setting.key, from_yaml(setting, self.file.values[setting.key], self.findings), IN_FILE)
+            self.accept(key, self.read(setting, text, str(setting.env)), f"env {setting.env}")
+        elif key in self.file.values:
+            self.accept(key, from_yaml(setting, self.file.values[key], self.findings), IN_FILE)
         else:
-            self.accept(setting.key, setting.default, "default")
+            self.values[key], self.sources[key] = setting.default, "default"
 
     def read(self, setting: Setting, text: str, name: str) -> object:
         """Read the text of a variable for a setting; a client may have left in it what it should have replaced."""
@@ -75,34 +71,28 @@ class Layers:
 
         A number out of range becomes a warning, and one within it takes its place.
         """
-        setting = schema.BY_KEY[key]
+        setting = BY_KEY[key]
         if isinstance(value, Outside):
             what = (f"{key}: expected {setting.expected}, got ", *value.got, f", so {value.within} is used")
             self.findings.warning(*what, where=self.where(origin), cure=_cure(setting, origin))
             value = value.within if setting.kind == "integer" else float(value.within)
         if isinstance(value, BadValue):
-            self.problem(key, value, origin)
-            self.values[key], self.sources[key] = setting.default, "default"
-            return
-        if setting.kind in {"path", "folder"} and isinstance(value, str) and (key, value) != ("server.debug_file", "-"):
-            path = self._path(value, origin)
+            expected, cure = value.expected or setting.expected, value.cure or _cure(setting, origin)
+            what = (f"{key}: expected {expected}, got ", *value.got)
+            self.findings.problem(*what, where=self.where(origin), cure=cure)
+            value, origin = setting.default, "default"
+        elif (
+            setting.kind in {"path", "folder"} and isinstance(value, str) and (key, value) != ("server.debug_file", "-")
+        ):
+            path = expanded(value, self._home, windows=self._windows)
+            path = self.file.path.parent / path if origin == IN_FILE else path
             # A folder is opened later, maybe from another working directory.
             value = str(absolute(path) if setting.kind == "folder" else path)
         self.values[key], self.sources[key] = value, self.source_of(origin)
 
-    def problem(self, key: str, bad: BadValue, origin: str) -> None:
-        """Add the problem of one value, with its place and cure."""
-        expected = bad.expected or schema.BY_KEY[key].expected
-        cure = bad.cure or _cure(schema.BY_KEY[key], origin)
-        self.findings.problem(f"{key}: expected {expected}, got ", *bad.got, where=self.where(origin), cure=cure)
-
     def where(self, origin: str) -> tuple[Part, ...]:
         """Return the place a value came from, as the `where` of a finding."""
         return place(self.file.path) if origin == IN_FILE else (f"from {origin}",)
-
-    def section(self, name: str) -> dict[str, Any]:
-        """Return the decided values right below a section, by their last name."""
-        return {key.rpartition(".")[2]: value for key, value in self.values.items() if key.rpartition(".")[0] == name}
 
     def source_of(self, origin: str) -> str:
         """Return the place a value came from, as `sources` has it."""
@@ -111,10 +101,6 @@ class Layers:
         if origin.startswith("env "):
             return f"env:{origin.removeprefix('env ')}"
         return f"cli:{origin}" if origin.startswith("--") else origin
-
-    def _path(self, text: str, origin: str) -> Path:
-        path = expanded(text, self._home, windows=self._windows)
-        return self.file.path.parent / path if origin == IN_FILE else path
 
 
 def _cure(setting: Setting, origin: str) -> str:

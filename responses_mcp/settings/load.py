@@ -10,26 +10,23 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from responses_mcp.settings import model, schema
 from responses_mcp.settings.files import ConfigFile, absolute, cache_folder, expanded, read_config, state_folder
 from responses_mcp.settings.findings import Findings, Raw
 from responses_mcp.settings.layers import IN_FILE, Layers
+from responses_mcp.settings.model import ModelPrice, Profile, Settings
+from responses_mcp.settings.schema import BY_KEY, DROPPED_ENV, FALLBACKS, MAPPINGS, PROFILES, SETTINGS, section_of
 from responses_mcp.settings.setting import OFF, ON, BadValue, from_text
 
 FOLDER: Final = "openai-responses-mcp"
 FILE: Final = "config.yaml"
 
 _YES: Final = True
-_PROFILE_FIELDS: Final = tuple(
-    setting.key.removeprefix(f"model_profiles.{schema.PROFILES[0]}.")
-    for setting in schema.SETTINGS
-    if setting.key.startswith(f"model_profiles.{schema.PROFILES[0]}.") and setting.kind not in schema.MAPPINGS
-)
+_ANSWER: Final = f"model_profiles.{PROFILES[0]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +38,7 @@ class LoadedSettings:
     `config_file` is the YAML file that was read, else the first place where one may be; None without such a place.
     """
 
-    settings: model.Settings
+    settings: Settings
     sources: Mapping[str, str]
     problems: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -51,7 +48,7 @@ class LoadedSettings:
 
         def __getattr__(self, name: str) -> object:
             """Say what is meant to whoever passes this in the place of its settings."""
-            if name in model.Settings.__dataclass_fields__:
+            if name in Settings.__dataclass_fields__:
                 raise TypeError(f"this is a LoadedSettings, which has no {name}; pass its .settings")
             raise AttributeError(f"LoadedSettings has no attribute {name!r}")
 
@@ -74,57 +71,50 @@ def load_settings(
     from `environ`, and for that of this process alone from the system, too.
     """
     on_windows = os.name == "nt" if windows is None else windows
+    on_mac = not on_windows and sys.platform == "darwin"
     findings = Findings()
     base = Path(home) if home else _home(environ)
     file = _config_file(environ, config_path, base, findings, windows=on_windows)
     layers = Layers(environ, file, base, findings, windows=on_windows)
-    values = layers.values
-    openai = _openai(layers)
-    for setting in schema.SETTINGS:
-        if setting.key not in values and not setting.key.startswith("model_profiles."):
-            layers.pick(setting)
+    _decide_openai(layers)
+    for setting in SETTINGS:
+        if setting.key not in layers.values and not setting.key.startswith("model_profiles."):
+            layers.pick(setting.key)
     _decide_debug(layers, debug)
     _decide_toolsets(layers, toolsets if toolsets is None or isinstance(toolsets, str) else ",".join(toolsets))
-    on_mac = not on_windows and sys.platform == "darwin"
-    manuals = _manuals(layers, cache_folder(environ, base, windows=on_windows, mac=on_mac))
-    profiles = _profiles(layers)
-    in_background = any(each.background for each in profiles.values())
-    research = _research(
-        layers, state_folder(environ, base, windows=on_windows, mac=on_mac), in_background=in_background
-    )
-    limits = _limits(layers)
-    policy = _policy(layers)
-    for name in schema.DROPPED_ENV:
+    _decide_index(layers, cache_folder(environ, base, windows=on_windows, mac=on_mac))
+    _decide_profiles(layers)
+    _decide_state(layers, state_folder(environ, base, windows=on_windows, mac=on_mac))
+    _check_day(layers)
+    _decide_instructions(layers)
+    if prices := layers.values["prices"]:
+        layers.values["prices"] = MappingProxyType({name: ModelPrice(**price) for name, price in prices.items()})
+        source = layers.sources.pop("prices")
+        layers.sources.update({f"prices.{name}": source for name in prices})
+    for name in DROPPED_ENV:
         if environ.get(name, "").strip():
             what = f"{name}: v0.9 dropped this variable, so it does nothing"
             findings.warning(what, where=(f"from env {name}",), cure="unset it")
-    problems = findings.problems
-    settings = model.Settings(
-        openai=openai,
-        request=model.RequestSettings(**layers.section("request")),
-        model_profiles=profiles,
-        policy=policy,
-        search=model.SearchSettings(
-            defaults=model.SearchDefaults(**layers.section("search.defaults")), **layers.section("search")
-        ),
-        locale=model.LocaleSettings(**layers.section("locale")),
-        manuals=manuals,
-        research=research,
-        privacy=model.PrivacySettings(**layers.section("privacy")),
-        usage=model.UsageSettings(**layers.section("usage")),
-        limits=limits,
-        prices=_prices(layers),
-        server=model.ServerSettings(**layers.section("server")),
-        problems=problems,
-    )
-    sources = MappingProxyType(layers.sources)
+    layers.values["problems"] = problems = findings.problems
     return LoadedSettings(
-        settings=settings,
-        sources=sources,
+        settings=_built(Settings, layers.values),
+        sources=MappingProxyType(layers.sources),
         problems=problems,
         warnings=findings.warnings,
         config_file=str(file.path) if file.path.name else None,
     )
+
+
+def _built(section: Any, values: Mapping[str, Any], at: str = "") -> Any:
+    """Return a section, made from the values of its keys; a field without one keeps its default."""
+    given: dict[str, Any] = {}
+    for each in fields(section):
+        key = f"{at}{each.name}"
+        if key in values:
+            given[each.name] = values[key]
+        elif (inner := section_of(each.type)) is not None:
+            given[each.name] = _built(inner, values, f"{key}.")
+    return section(**given)
 
 
 def _home(environ: Mapping[str, str]) -> Path | None:
@@ -163,13 +153,12 @@ def _config_file(
     return ConfigFile(places[0] if places else Path(), {})
 
 
-def _openai(layers: Layers) -> model.OpenAISettings:
+def _decide_openai(layers: Layers) -> None:
     """Decide the section of secrets first, so that every later message knows what to mask."""
-    from_env = layers.environ.get(model.OpenAISettings().api_key_env)
-    if from_env:
+    if from_env := layers.environ.get("OPENAI_API_KEY"):
         layers.findings.keep_secret(from_env)
     for name in ("api_key_env", "headers_env", "allow_http", "base_url"):
-        layers.pick(schema.BY_KEY[f"openai.{name}"])
+        layers.pick(f"openai.{name}")
     values, sources = layers.values, layers.sources
     variable: str = values["openai.api_key_env"]
     # What else is wrong with the form of a key is said by the call that needs it.
@@ -177,33 +166,20 @@ def _openai(layers: Layers) -> model.OpenAISettings:
     api_key = given.strip() or given or None
     if api_key is not None:
         layers.findings.keep_secret(api_key)
-    if api_key is not None and api_key != given:
-        what = f"{variable}: the key has blanks or a line break around it, which are left out"
-        layers.findings.warning(what, where=(f"from env {variable}",), cure="set it without them")
+        if api_key != given:
+            what = f"{variable}: the key has blanks or a line break around it, which are left out"
+            layers.findings.warning(what, where=(f"from env {variable}",), cure="set it without them")
+    values["openai.api_key"] = api_key
     sources["openai.api_key_present"] = f"env:{variable}" if api_key is not None else "default"
-    names, headers = _headers(layers)
+    if sources["openai.headers_env"] != "default":
+        from responses_mcp.settings.address import header_values  # noqa: PLC0415 - most servers have none
+
+        where = layers.where(IN_FILE)
+        names, headers = header_values(values["openai.headers_env"], layers.environ, layers.findings, where)
+        values["openai.headers_env"], values["openai.headers"] = MappingProxyType(names), MappingProxyType(headers)
+        source = sources.pop("openai.headers_env") if names else "default"
+        sources.update({f"openai.headers_env.{name}": source for name in names} or {"openai.headers_env": source})
     _check_base_url(layers, "openai.base_url")
-    return model.OpenAISettings(
-        api_key_env=variable,
-        base_url=values["openai.base_url"],
-        allow_http=values["openai.allow_http"],
-        headers_env=MappingProxyType(names),
-        api_key=api_key,
-        headers=MappingProxyType(headers),
-    )
-
-
-def _headers(layers: Layers) -> tuple[dict[str, str], dict[str, str]]:
-    if layers.sources["openai.headers_env"] == "default":
-        return {}, {}
-    from responses_mcp.settings.address import header_values  # noqa: PLC0415 - most servers have none
-
-    names, headers = header_values(
-        layers.values["openai.headers_env"], layers.environ, layers.findings, layers.where(IN_FILE)
-    )
-    source = layers.sources.pop("openai.headers_env") if names else "default"
-    layers.sources.update({f"openai.headers_env.{name}": source for name in names} or {"openai.headers_env": source})
-    return names, headers
 
 
 def _check_base_url(layers: Layers, key: str) -> None:
@@ -229,12 +205,12 @@ def _decide_debug(layers: Layers, option: bool | str | None) -> None:
     elif "DEBUG" in layers.environ and (not text or text.lower() in ON | OFF):
         layers.accept("server.debug", text.lower() in ON, "env DEBUG")
     elif text:
-        path = layers.read(schema.BY_KEY["server.debug_file"], text, "DEBUG")
+        path = layers.read(BY_KEY["server.debug_file"], text, "DEBUG")
         layers.accept("server.debug_file", path, "env DEBUG")
         if not isinstance(path, BadValue):
             layers.accept("server.debug", _YES, "env DEBUG")
     if isinstance(option, str) and option.strip():
-        path = from_text(schema.BY_KEY["server.debug_file"], option, layers.findings)
+        path = from_text(BY_KEY["server.debug_file"], option, layers.findings)
         layers.accept("server.debug_file", path, "--debug")
     if option is not None and option is not False:
         layers.accept("server.debug", _YES, "--debug")
@@ -246,73 +222,50 @@ def _decide_toolsets(layers: Layers, option: str | None) -> None:
     origin = layers.origin(key)
     if option is not None:
         origin = "--toolsets"
-        layers.accept(key, from_text(schema.BY_KEY[key], option, layers.findings), origin)
-    if origin is not None and layers.values["manuals.root"] is None and "manuals" in (layers.values[key] or ()):
+        layers.accept(key, from_text(BY_KEY[key], option, layers.findings), origin)
+    toolsets = layers.values[key] or ()
+    if origin is not None and layers.values["manuals.root"] is None and "manuals" in toolsets:
         rootless = BadValue(
             ("none",),
             expected="manuals.root to be set, because manuals is in the list",
             cure="set MANUALS_ROOT or manuals.root, or drop manuals from the list",
         )
         layers.accept(key, rootless, origin)
+    handed_off = layers.origin("request.handoff_ms")
+    if handed_off is not None and layers.values["request.handoff_ms"] and "research" not in toolsets:
+        what = "request.handoff_ms: no call is handed off without the toolset research"
+        cure = "add research to server.toolsets, or remove this"
+        layers.findings.warning(what, where=layers.where(handed_off), cure=cure)
 
 
-def _cure_of_folder(path: str) -> str:
-    if re.search(r"(^|[/\\])(\$[A-Za-z_]|%\w+%)", path):  # as a shell would fill in
-        return "write the path out, since variables in it are not filled in"
-    return "create it or correct the path"
-
-
-def _manuals(layers: Layers, caches: Path | None) -> model.ManualsSettings:
-    """Build the section of manuals; with a root, an index folder that nobody named is in the user's caches."""
+def _decide_index(layers: Layers, caches: Path | None) -> None:
+    """Check the root of manuals; with one, an index folder that nobody named is in the user's caches."""
     _check_base_url(layers, "manuals.embeddings.base_url")
-    values = layers.section("manuals")
-    root, origin = values["root"], layers.origin("manuals.root")
-    if root is not None and origin is not None:
-        if not os.path.isdir(root):  # noqa: PTH112 - unlike Path.is_dir it raises nothing
-            is_file = os.path.isfile(root)  # noqa: PTH113 - as above
-            what = "it is a file, not a folder" if is_file else "there is no such folder"
-            layers.findings.warning(
-                f"manuals.root: {what}, so there are no manuals",
-                where=(Raw(root, quoted=False, limit=300), ", ", *layers.where(origin)),
-                cure="correct the path" if is_file else _cure_of_folder(root),
-            )
-        if values["index_dir"] is None and caches is not None:
-            values["index_dir"] = str(absolute(caches / FOLDER))
-    return model.ManualsSettings(
-        lexical=model.LexicalSettings(**layers.section("manuals.lexical")),
-        find=model.FindSettings(**layers.section("manuals.find")),
-        cache=model.CacheSettings(**layers.section("manuals.cache")),
-        embeddings=model.EmbeddingsSettings(**layers.section("manuals.embeddings")),
-        **values,
-    )
+    root, origin = layers.values["manuals.root"], layers.origin("manuals.root")
+    if root is None or origin is None:
+        return
+    if not os.path.isdir(root):  # noqa: PTH112 - unlike Path.is_dir it raises nothing
+        is_file = os.path.isfile(root)  # noqa: PTH113 - as above
+        what = "it is a file, not a folder" if is_file else "there is no such folder"
+        cure = "correct the path" if is_file else "create it or correct the path"
+        if not is_file and re.search(r"(^|[/\\])(\$[A-Za-z_]|%\w+%)", root):  # as a shell would fill in
+            cure = "write the path out, since variables in it are not filled in"
+        where = (Raw(root, quoted=False, limit=300), ", ", *layers.where(origin))
+        layers.findings.warning(f"manuals.root: {what}, so there are no manuals", where=where, cure=cure)
+    if layers.values["manuals.index_dir"] is None and caches is not None:
+        layers.values["manuals.index_dir"] = str(absolute(caches / FOLDER))
 
 
-def _research(layers: Layers, state: Path | None, *, in_background: bool) -> model.ResearchSettings:
-    """Build the section of research; where something is kept, a folder that nobody named is in the state folder."""
-    values = layers.section("research")
-    offered = "research" in (layers.values["server.toolsets"] or ())
-    origin = layers.origin("request.handoff_ms")
-    if origin is not None and layers.values["request.handoff_ms"] and not offered:
-        layers.findings.warning(
-            "request.handoff_ms: no call is handed off without the toolset research",
-            where=layers.where(origin),
-            cure="add research to server.toolsets, or remove this",
-        )
-    keeps = layers.values["usage.ledger"] or offered or in_background
-    if values["state_dir"] is None and state is not None and keeps:
-        values["state_dir"] = str(absolute(state / FOLDER))
-    return model.ResearchSettings(**values)
+def _decide_state(layers: Layers, state: Path | None) -> None:
+    """Name a folder in the user's state folder where something is kept, and nobody named one."""
+    values = layers.values
+    in_background = any(profile.background for profile in values["model_profiles"].values())
+    keeps = values["usage.ledger"] or "research" in (values["server.toolsets"] or ()) or in_background
+    if values["research.state_dir"] is None and state is not None and keeps:
+        values["research.state_dir"] = str(absolute(state / FOLDER))
 
 
-def _prices(layers: Layers) -> Mapping[str, model.ModelPrice]:
-    prices: Mapping[str, model.ModelPrice] = layers.values["prices"]
-    if prices:
-        source = layers.sources.pop("prices")
-        layers.sources.update({f"prices.{name}": source for name in prices})
-    return prices
-
-
-def _limits(layers: Layers) -> model.LimitSettings:
+def _check_day(layers: Layers) -> None:
     key = "limits.day_cost_usd"
     origin = layers.origin(key)
     if origin is not None and layers.values[key] is not None and not layers.values["usage.ledger"]:
@@ -322,94 +275,78 @@ def _limits(layers: Layers) -> model.LimitSettings:
             cure="set usage.ledger to true or remove the limit",
         )
         layers.accept(key, unknown, origin)
-    return model.LimitSettings(**layers.section("limits"))
 
 
-def _profiles(layers: Layers) -> Mapping[str, model.Profile]:
+def _decide_profiles(layers: Layers) -> None:
     """Decide the profiles: one exists if the file holds it or a variable names its model.
 
     The first exists by default too, unless the file removes it with null. Fields that a profile lacks are those of
     the first, with their source.
     """
-    profiles: dict[str, model.Profile] = {}
-    first = schema.PROFILES[0]
-    for name in schema.PROFILES:
+    profiles: dict[str, Profile] = {}
+    in_file = layers.file.values
+    for name in PROFILES:
         at = f"model_profiles.{name}"
-        in_file = layers.file.values
-        if not layers.env(schema.BY_KEY[f"{at}.model"].env):
-            if at not in in_file and name != first:
+        if not layers.env(BY_KEY[f"{at}.model"].env):
+            if at not in in_file and name != PROFILES[0]:
                 continue
             if in_file.get(at, at) is None:
                 layers.sources[at] = layers.source_of(IN_FILE)
                 continue
-        for field in _PROFILE_FIELDS:
-            _pick_field(layers, f"{at}.{field}", f"model_profiles.{first}.{field}")
-        for field in schema.MAPPINGS:
-            _merge_members(layers, f"{at}.{field}", f"model_profiles.{first}.{field}")
-        file_search = model.FileSearch(**layers.section(f"{at}.file_search"))
-        profiles[name] = model.Profile(file_search=file_search, **layers.section(at))
-    if first not in profiles:
+        for setting in SETTINGS:
+            if setting.key.startswith(f"{at}."):
+                layers.pick(setting.key)
+                (_merge_members if setting.kind in MAPPINGS else _inherit)(layers, setting.key, at)
+        profiles[name] = _built(Profile, layers.values, f"{at}.")
+    if PROFILES[0] not in profiles:
         layers.findings.problem(
-            f"model_profiles.{first}: expected a profile, because every call needs one, got null",
+            f"{_ANSWER}: expected a profile, because every call needs one, got null",
             where=layers.where(IN_FILE),
             cure="remove the null or set MODEL_ANSWER",
         )
-    return MappingProxyType(profiles)
+    layers.values["model_profiles"] = MappingProxyType(profiles)
 
 
-def _pick_field(layers: Layers, key: str, fallback: str) -> None:
-    layers.pick(schema.BY_KEY[key])
-    whole = key.rpartition(".")[0]
-    if whole.endswith(".file_search") and layers.has_any(whole):
-        if layers.values[key] in (None, ()):  # filters for other stores would be wrong
-            del layers.sources[key]
-        return
-    if layers.values[key] is None and key in schema.FALLBACKS:
-        layers.values[key] = schema.FALLBACKS[key]
-    elif layers.values[key] in (None, ()):
-        layers.values[key] = layers.values.get(fallback, schema.BY_KEY[fallback].default)
-        layers.sources[key] = layers.sources.get(fallback, "default")
+def _inherit(layers: Layers, key: str, profile: str) -> None:
+    """Take a field that a profile lacks from the first, but a search of files as a whole or not at all."""
+    whole, fallback = f"{profile}.file_search", f"{_ANSWER}{key.removeprefix(profile)}"
+    has_own = key.startswith(f"{whole}.") and any(each.startswith(f"{whole}.") for each in layers.file.values)
+    if layers.values[key] in (None, ()) and not has_own:
+        layers.values[key] = FALLBACKS.get(key, layers.values.get(fallback, BY_KEY[fallback].default))
+        layers.sources[key] = "default" if key in FALLBACKS else layers.sources.get(fallback, "default")
     if layers.values[key] in (None, ()):  # it is not sent
-        del layers.sources[key]
+        layers.sources.pop(key, None)
+        layers.values[key] = BY_KEY[fallback].default
 
 
-def _merge_members(layers: Layers, key: str, fallback: str) -> None:
+def _merge_members(layers: Layers, key: str, profile: str) -> None:
     """Decide a mapping that is passed on: a member that a profile lacks is that of the first; null takes one out."""
-    layers.pick(schema.BY_KEY[key])
+    fallback = f"{_ANSWER}{key.removeprefix(profile)}"
     source = layers.sources.pop(key)
     own: Mapping[str, object] = layers.values[key] or {}
-    inherited: Mapping[str, object] = layers.values.get(fallback, {})
-    members = {name: value for name, value in {**inherited, **own}.items() if value is not None}
-    for name in members:
+    members: dict[str, object] = {**layers.values.get(fallback, {}), **own}
+    layers.values[key] = MappingProxyType({name: each for name, each in members.items() if each is not None})
+    for name in layers.values[key]:
         layers.sources[f"{key}.{name}"] = source if name in own else layers.sources[f"{fallback}.{name}"]
-    layers.values[key] = MappingProxyType(members)
 
 
-def _policy(layers: Layers) -> model.PolicySettings:
-    system = model.SystemPolicy(**layers.section("policy.system"))
-    instructions = None
-    origin = layers.origin("policy.system.path")
-    if origin is None and system.source == "file":
-        bad = BadValue(
-            ("none",),
-            expected="the path of a file, because policy.system.source is file",
-            cure="add the path or set the source to builtin",
-        )
-        layers.problem("policy.system.path", bad, IN_FILE)
-    elif origin is not None and system.path is not None and system.source == "file":
-        from responses_mcp.settings import system_policy  # noqa: PLC0415 - few starts need the text
+def _decide_instructions(layers: Layers) -> None:
+    values, key = layers.values, "policy.system.path"
+    origin, path = layers.origin(key), values[key]
+    if values["policy.system.source"] == "file":
+        if origin is None:
+            expected = "the path of a file, because policy.system.source is file"
+            bad = BadValue(("none",), expected=expected, cure="add the path or set the source to builtin")
+            layers.accept(key, bad, IN_FILE)
+        elif path is not None:
+            from responses_mcp.settings import system_policy  # noqa: PLC0415 - few starts need the text
 
-        built_in = system_policy.built_in(layers.values["locale.time_zone"])
-        where = layers.where(origin)
-        instructions = system_policy.instructions_from(
-            Path(system.path), system.merge, built_in, where, layers.findings
-        )
-    elif origin is not None and system.path is not None:
-        layers.findings.warning(
-            "policy.system.path: this file is not used, because policy.system.source is builtin",
-            where=layers.where(origin),
-            cure="set the source to file or remove the path",
-        )
+            built_in = system_policy.built_in(values["locale.time_zone"])
+            values["policy.instructions"] = system_policy.instructions_from(
+                Path(path), values["policy.system.merge"], built_in, layers.where(origin), layers.findings
+            )
+    elif origin is not None and path is not None:
+        what = f"{key}: this file is not used, because policy.system.source is builtin"
+        layers.findings.warning(what, where=layers.where(origin), cure="set the source to file or remove the path")
     for name in ("revision", "sha256", "length"):
         layers.sources[f"policy.instructions.{name}"] = layers.sources["policy.system.source"]
-    return model.PolicySettings(system=system, instructions=instructions, **layers.section("policy"))

@@ -1,25 +1,27 @@
-"""What the server is told: one frozen tree of settings, whatever it was read from.
+"""What the server is told: one frozen tree of settings, whatever it was read from, and the one list of them.
 
-Nothing here reads files or the environment; `responses_mcp.settings.load` is the only reader. A tree made by
-hand is as good as one that was loaded, which is how embedding hosts and tests configure the server. Names and
-defaults are those of spec 5.3.
+Each annotated field is a setting: its type, its range or form, its variable, and what the reference page says of it.
+`schema` makes the table from them that loading, `--show-config` and that page read. To add a setting, add a field.
+
+Nothing here reads files or the environment. A tree made by hand is as good as a loaded one, which is how embedding
+hosts and tests configure the server. Names and defaults are those of spec 5.3. Annotations are evaluated, so this
+module does not postpone them.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from responses_mcp.settings.setting import OWN_MEMBERS, Between, Env, Form
 
 SEARCH_EFFORT = "low"  # what the profile `search` has of its own; the rest it takes from `answer`
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 VERBOSITIES = ("low", "medium", "high")
 SERVICE_TIERS = ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast")
 
-
-def _no_names() -> Mapping[str, str]:
-    return MappingProxyType({})
+_LARGE = 2**40
+_A_DAY = 86_400_000  # milliseconds
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -28,31 +30,53 @@ def _nothing() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSearch:
-    """A search of files that lie with the API; none without `vector_store_ids`. `filters` is sent as it is."""
+    """A search of files that lie with the API."""
 
-    vector_store_ids: tuple[str, ...] = ()
-    max_num_results: int | None = None
-    score_threshold: float | None = None
-    filters: Mapping[str, Any] | None = field(default=None, hash=False)
+    vector_store_ids: Annotated[
+        tuple[str, ...],
+        Form("names"),
+        "Ids of the vector stores that are searched along with the web; without any there is no search of files.",
+    ] = ()
+    max_num_results: Annotated[int | None, Between(1, 50), "Pieces of files that one search gives."] = None
+    score_threshold: Annotated[float | None, Between(0, 1), "How well a piece of a file must fit; 1 is best."] = None
+    filters: Annotated[
+        Mapping[str, Any] | None, Form("json"), "Filter over the attributes of files, as the API has it."
+    ] = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """A model and how it should work, for one tool (spec 3.0.1).
+    """A model and how it should work, for one tool (spec 3.0.1). `background` needs a `store` that is not false."""
 
-    Effort and verbosity are sent to the models that know them. `background` has an answer made in background mode,
-    which needs storage: not with a `store` that is false. `request` is merged into the body of the request,
-    `web_search` into the tool that searches the web, both as they are.
-    """
-
-    model: str = "gpt-5.2"
-    reasoning_effort: str = "medium"
-    verbosity: str = "medium"
-    background: bool | None = None
-    blocked_domains: tuple[str, ...] = ()
+    model: Annotated[str, Form("text"), "Model id that the tool calls."] = "gpt-5.2"
+    reasoning_effort: Annotated[
+        str,
+        Form("choice", EFFORTS),
+        "Reasoning effort. If the model refuses it, the nearest that the refusal lists is used.",
+    ] = "medium"
+    verbosity: Annotated[str, Form("choice", VERBOSITIES), "Length of the answer, for models that know it."] = "medium"
+    background: Annotated[
+        bool | None,
+        "Answer in background mode, where the API has it and `request` has no `store: false`: a stream that breaks is "
+        "taken up again, and a cancelled call is cancelled at the API too. Not for `search`.",
+    ] = None
+    blocked_domains: Annotated[
+        tuple[str, ...], Form("domains"), "Domains that are not searched, and never cited, subdomains included."
+    ] = ()
     file_search: FileSearch = field(default_factory=FileSearch)
-    request: Mapping[str, Any] = field(default_factory=_nothing, hash=False)
-    web_search: Mapping[str, Any] = field(default_factory=_nothing, hash=False)
+    request: Annotated[
+        Mapping[str, Any],
+        Form("request"),
+        "Members of the body of each request, as the API has them: `max_output_tokens`, `max_tool_calls`, "
+        "`service_tier`, `store`, `prompt_cache_key`, `safety_identifier` and others. Not those that the server writes "
+        f"itself: `{'`, `'.join(OWN_MEMBERS)}`.",
+    ] = field(default_factory=_nothing, hash=False)
+    web_search: Annotated[
+        Mapping[str, Any],
+        Form("web_search"),
+        "Members of the tool that searches the web, as the API has them: `search_context_size`, `external_web_access`, "
+        "`user_location`, `filters` and others.",
+    ] = field(default_factory=_nothing, hash=False)
 
     @property
     def store(self) -> bool:
@@ -87,12 +111,25 @@ class OpenAISettings:
     `api_key` and `headers` hold resolved secrets; they are never printed, and never come from a file.
     """
 
-    api_key_env: str = "OPENAI_API_KEY"
-    base_url: str = "https://api.openai.com/v1"
-    allow_http: bool = False
-    headers_env: Mapping[str, str] = field(default_factory=_no_names)
+    api_key_env: Annotated[
+        str,
+        Form("env_name"),
+        "Name of the environment variable that holds the API key. The key itself never goes into a file.",
+    ] = "OPENAI_API_KEY"
+    base_url: Annotated[
+        str,
+        Form("url"),
+        Env("OPENAI_BASE_URL"),
+        "Where the Responses API is. Must be https unless the host is loopback or `openai.allow_http` is true.",
+    ] = "https://api.openai.com/v1"
+    allow_http: Annotated[bool, "Let `openai.base_url` be http on a host that is not loopback."] = False
+    headers_env: Annotated[
+        Mapping[str, str],
+        Form("headers"),
+        "Extra request headers: header name to the name of the environment variable that holds its value.",
+    ] = field(default_factory=_nothing)
     api_key: str | None = field(default=None, repr=False)
-    headers: Mapping[str, str] = field(default_factory=_no_names, repr=False)
+    headers: Mapping[str, str] = field(default_factory=_nothing, repr=False)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -102,169 +139,303 @@ class OpenAISettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSettings:
-    """Bounds: milliseconds for a whole call, retries after the first request, connections at once, bytes of a reply.
+    """Bounds of a call, in milliseconds and bytes, and how it is sent."""
 
-    `handoff_ms`, where it is not 0, is after how long a call of an answer tool is handed off to a run of research, and
-    `task_after_ms` after how long one in the background becomes a task for a client that takes tasks.
-    `propagate_trace` sends the trace of a request along. `trust_env` says whether proxy and certificates are those
-    that the process's environment names.
-    """
-
-    timeout_ms: int = 300_000
-    handoff_ms: int = 0
-    task_after_ms: int = 10_000
-    propagate_trace: bool = False
-    max_retries: int = 3
-    max_connections: int = 256
-    max_reply_bytes: int = 8 * 1024 * 1024
-    trust_env: bool = True
+    timeout_ms: Annotated[
+        int,
+        Between(1, _A_DAY, default_below=True),
+        Env("OPENAI_API_TIMEOUT"),
+        "Milliseconds that one call may take in all, retries and waits included.",
+    ] = 300_000
+    handoff_ms: Annotated[
+        int,
+        Between(0, 3_600_000),
+        Env("OPENAI_HANDOFF_MS"),
+        "Milliseconds after which a call of an answer tool becomes a run of research, whose id is its answer; 0 means "
+        "never. Needs the toolset `research`.",
+    ] = 0
+    task_after_ms: Annotated[
+        int,
+        Between(0, 3_600_000),
+        Env("OPENAI_TASK_AFTER_MS"),
+        "Milliseconds after which a call of an answer tool in background mode becomes a task of MCP, for clients that "
+        "take tasks.",
+    ] = 10_000
+    max_retries: Annotated[
+        int,
+        Between(0, 10),
+        Env("OPENAI_MAX_RETRIES"),
+        "Retries after the first request, for 429, 5xx and lost connections.",
+    ] = 3
+    max_connections: Annotated[
+        int,
+        Between(1, 10_000),
+        Env("OPENAI_MAX_CONNECTIONS"),
+        "Upstream connections at once; further calls wait their turn.",
+    ] = 256
+    max_reply_bytes: Annotated[
+        int,
+        Between(64 * 1024, 64 * 1024 * 1024),
+        "Largest reply that is read, in bytes, behind its compression; of a stream, the largest event.",
+    ] = 8 * 1024 * 1024
+    propagate_trace: Annotated[
+        bool, "Send `traceparent`, `tracestate` and `baggage` of a request's `_meta` to the API as headers."
+    ] = False
+    trust_env: Annotated[
+        bool,
+        "Follow `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` and `SSL_CERT_DIR`. Without them "
+        "there is no proxy, and the certificates of the package certifi are trusted.",
+    ] = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemPolicy:
     """Which text becomes the model's instructions (spec 4): built in, or a file merged with it."""
 
-    source: Literal["builtin", "file"] = "builtin"
-    path: str | None = None
-    merge: Literal["replace", "prepend", "append"] = "replace"
+    source: Annotated[
+        Literal["builtin", "file"],
+        "Where the model's instructions come from: the built-in policy, or `policy.system.path`.",
+    ] = "builtin"
+    path: Annotated[
+        str | None,
+        Form("path"),
+        "Text file (UTF-8, at most 256 KiB) with instructions; relative to the folder of the YAML file.",
+    ] = None
+    merge: Annotated[
+        Literal["replace", "prepend", "append"],
+        "How the file meets the built-in policy: in its place, before it, or after it.",
+    ] = "replace"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicySettings:
-    """Citations shown at most (1 to 10), and the model's instructions.
+    """Citations shown, and the model's instructions: the text resolved at load; None stands for the built-in one."""
 
-    `instructions` is the text resolved from `system` at load; None stands for the built-in text.
-    """
-
-    max_citations: int = 3
+    max_citations: Annotated[
+        int, Between(1, 10, strict=True), Env("MAX_CITATIONS"), "Citations in an answer at most."
+    ] = 3
     system: SystemPolicy = field(default_factory=SystemPolicy)
     instructions: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchDefaults:
-    """Hints sent with each query when the caller gives none: days, number of results, domains."""
+    """Hints sent with each query when the caller gives none."""
 
-    recency_days: int = 60
-    max_results: int = 5
-    domains: tuple[str, ...] = ()
+    recency_days: Annotated[
+        int, Between(0, 36_500), "Hint sent when a call gives none: how many days back counts as recent."
+    ] = 60
+    max_results: Annotated[int, Between(1, 100), "Hint sent when a call gives none: how many results to look at."] = 5
+    domains: Annotated[tuple[str, ...], Form("domains"), Env(None), "Domains to prefer when a call gives none."] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSettings:
-    """Search hints; `strict_domains` turns domains from a hint into a filter of the search tool.
-
-    `timeout_ms` bounds one try of `chatgpt_o3_search`, `max_attempts` says how many tries a call has.
-    """
+    """How questions and `chatgpt_o3_search` search."""
 
     defaults: SearchDefaults = field(default_factory=SearchDefaults)
-    strict_domains: bool = False
-    timeout_ms: int = 30_000
-    max_attempts: int = 3
+    strict_domains: Annotated[bool, Env(None), "Search only the given domains instead of merely preferring them."] = (
+        False
+    )
+    timeout_ms: Annotated[
+        int,
+        Between(1, _A_DAY, default_below=True),
+        "Milliseconds that one try of `chatgpt_o3_search` may take.",
+    ] = 30_000
+    max_attempts: Annotated[
+        int,
+        Between(1, 10),
+        "Tries of `chatgpt_o3_search` in all, for rate limits, lost connections and tries that took too long.",
+    ] = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocaleSettings:
-    """Where the people are who ask: the name of the time zone in which a day is today."""
+    """Where the people are who ask."""
 
-    time_zone: str = "Asia/Tokyo"
+    time_zone: Annotated[
+        str,
+        Form("time_zone"),
+        Env("MCP_TIME_ZONE"),
+        "Time zone in which a day is today: in the hints, in what the model is told, and in dates of access.",
+    ] = "Asia/Tokyo"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LexicalSettings:
     """Weights of the parts of a manual search's score; 0 leaves a part out."""
 
-    coverage_weight: float = 0.5
-    phrase_weight: float = 0.5
-    number_context_bonus: float = 0.8
-    proximity_bonus_near: float = 1.0
-    proximity_bonus_far: float = 0.5
-    length_penalty_weight: float = 0.2
+    coverage_weight: Annotated[
+        float, Between(0, 100), "Bonus for a section by the share of the question's words that it holds."
+    ] = 0.5
+    phrase_weight: Annotated[float, Between(0, 100), "Bonus for longer words of the question, as written."] = 0.5
+    number_context_bonus: Annotated[
+        float, Between(0, 100), "Bonus for a number of the question beside a word such as 番号 or 別表."
+    ] = 0.8
+    proximity_bonus_near: Annotated[
+        float, Between(0, 100), "Bonus for a number and a word of the question next to each other."
+    ] = 1.0
+    proximity_bonus_far: Annotated[
+        float, Between(0, 100), "Bonus for a number and a word of the question some way from each other."
+    ] = 0.5
+    length_penalty_weight: Annotated[float, Between(0, 100), "Deduction for long sections."] = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindSettings:
-    """Places that a manual search keeps for exploration, and whether it builds claim graphs.
+    """Places that a manual search keeps for exploration, and whether it builds claim graphs."""
 
-    Ratio and scale are from 0 to 1; the minimum is a number of rows.
-    """
-
-    exploration_enabled: bool = True
-    exploration_ratio: float = 0.2
-    exploration_min_candidates: int = 2
-    exploration_score_scale: float = 0.35
-    claim_graph_enabled: bool = True
+    exploration_enabled: Annotated[bool, "Keep places among the candidates for sections that would rank too low."] = (
+        True
+    )
+    exploration_ratio: Annotated[float, Between(0, 1), "Share of the candidates that these places are."] = 0.2
+    exploration_min_candidates: Annotated[int, Between(0, 1_000), "How many places there are at least."] = 2
+    exploration_score_scale: Annotated[float, Between(0, 1), "What their scores are multiplied by."] = 0.35
+    claim_graph_enabled: Annotated[bool, "Build the claim graph where it is asked for; otherwise it is empty."] = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheSettings:
-    """Results of manual searches kept for the same question.
+    """Results of manual searches kept for the same question; of the maxima -1 stands for any number."""
 
-    `sim_threshold`, from 0 to 1, is how alike two questions must be where a host brings an embedding. A kept result
-    with more gaps than the maximum is searched again; -1 stands for any number. No find has conflicts.
-    """
-
-    enabled: bool = True
-    sim_threshold: float = 0.92
-    max_summary_gap: int = -1
-    max_summary_conflict: int = -1
+    enabled: Annotated[
+        bool, "Answer a search that was made before from memory, unless its arguments say otherwise."
+    ] = True
+    sim_threshold: Annotated[
+        float,
+        Between(0, 1),
+        "How alike in meaning two questions must be to share a result, if a program that embeds the server compares "
+        "them; 1 means equal.",
+    ] = 0.92
+    max_summary_gap: Annotated[
+        int, Between(-1, 1_000_000), "A kept result with more gaps than this is searched again; -1 means never."
+    ] = -1
+    max_summary_conflict: Annotated[int, Between(-1, 1_000_000), "No effect: a search counts no conflicts."] = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingsSettings:
-    """Who turns questions and sections into vectors, so that a search knows words that mean the same; nobody at first.
+    """Who turns questions and sections into vectors, so that a search knows words that mean the same."""
 
-    `base_url` None stands for `openai.base_url`, and `dimensions` 0 for the model's own. Both, and `model`, are for the
-    provider `api`, whose endpoint gets the key of `openai`.
-    """
-
-    provider: Literal["none", "api", "wordllama"] = "none"
-    base_url: str | None = None
-    model: str = "text-embedding-3-small"
-    dimensions: int = 0
+    provider: Annotated[
+        Literal["none", "api", "wordllama"],
+        "Who compares meanings in a search. `api` sends the questions, and the texts of the manuals once, to an "
+        "`/embeddings` endpoint; `wordllama` works on this machine, for English, and needs the extra `semantic`.",
+    ] = "none"
+    base_url: Annotated[
+        str | None,
+        Form("url"),
+        "Where `/embeddings` is, if not at `openai.base_url`. It gets the same key and headers, and must be https by "
+        "the same rules.",
+    ] = None
+    model: Annotated[str, Form("text"), "Model id that the provider `api` is asked for."] = "text-embedding-3-small"
+    dimensions: Annotated[
+        int, Between(0, 4096), "Length of the vectors that `api` is asked for; 0 means the model's own."
+    ] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManualsSettings:
     """The folder of manuals and how it is searched. Without a `root` there are no manuals.
 
-    Both paths are absolute once loaded. `index_dir` is the folder of the index files, for which loading fills in one in
-    the user's caches; None, like `in_memory`, keeps the index in memory. A file over `max_file_bytes` is not searched.
-    `exclude` are patterns of what is left out, as in a `.gitignore`. `search_tool` says whether `manual_search` is
-    among the tools.
+    Both paths are absolute once loaded. Without an `index_dir` the index is in memory; loading fills one in.
     """
 
-    root: str | None = None
-    exclude: tuple[str, ...] = ("node_modules", "__pycache__", ".venv")
-    index_dir: str | None = None
-    in_memory: bool = False
-    max_file_bytes: int = 16 * 1024 * 1024
-    search_tool: bool = True
-    lexical: LexicalSettings = field(default_factory=LexicalSettings)
-    find: FindSettings = field(default_factory=FindSettings)
-    cache: CacheSettings = field(default_factory=CacheSettings)
-    embeddings: EmbeddingsSettings = field(default_factory=EmbeddingsSettings)
+    root: Annotated[
+        str | None,
+        Form("folder"),
+        "Folder that holds the manuals, one folder each; relative to the folder of the YAML file.",
+    ] = None
+    exclude: Annotated[
+        tuple[str, ...], Form("names"), "Patterns of what to leave out, as in a `.gitignore`; `!` keeps some."
+    ] = ("node_modules", "__pycache__", ".venv")
+    index_dir: Annotated[
+        str | None, Form("folder"), "Folder for the index files; without it, one in the user's cache folder."
+    ] = None
+    in_memory: Annotated[bool, "Keep the index in memory and write no index file."] = False
+    max_file_bytes: Annotated[int, Between(1, 2**30), "Largest file that is searched, in bytes."] = 16 * 1024 * 1024
+    search_tool: Annotated[bool, "Offer the tool `manual_search`, which searches all manuals at once."] = True
+    lexical: Annotated[LexicalSettings, Env("LEXICAL")] = field(default_factory=LexicalSettings)
+    find: Annotated[FindSettings, Env("MANUAL_FIND")] = field(default_factory=FindSettings)
+    cache: Annotated[CacheSettings, Env("SEM_CACHE")] = field(default_factory=CacheSettings)
+    embeddings: Annotated[EmbeddingsSettings, Env("MANUALS_EMBEDDINGS")] = field(default_factory=EmbeddingsSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchSettings:
     """Runs of research: the folder of what is known of them, and what holds for each.
 
-    `state_dir` is the folder of the ledger of usage, too. None stands for nowhere, where no run can be begun; loading
-    fills in a folder of the user's own where something is to be kept. Rows are kept for `keep_days`, with the first
-    words of the question only with `keep_questions`. At most `max_running` runs of one server are on their way, each
-    for `timeout_ms` at most. `on_exit` says what becomes of them when the server ends. Without `store` the API keeps
-    none of them. `stores` are vector stores that a question may name, each as `name=id`.
+    `state_dir` None stands for nowhere, where no run can be begun; loading fills in a folder of the user's own where
+    something is to be kept.
     """
 
-    state_dir: str | None = None
-    keep_days: int = 7
-    keep_questions: bool = False
-    max_running: int = 8
-    timeout_ms: int = 3_600_000
-    on_exit: Literal["keep", "cancel"] = "keep"
-    store: bool = True
-    stores: tuple[str, ...] = ()
+    state_dir: Annotated[
+        str | None,
+        Form("folder"),
+        "Folder for what is kept: runs of research, the ledger. Without it, one in the user's state folder.",
+    ] = None
+    keep_days: Annotated[int, Between(1, 365), "Days for which a run can be asked for."] = 7
+    keep_questions: Annotated[bool, "Keep the first words of each question with its run, for the list."] = False
+    max_running: Annotated[
+        int, Between(1, 1_000), "Runs of one server on their way at once; further ones wait their turn."
+    ] = 8
+    timeout_ms: Annotated[
+        int,
+        Between(1, 604_800_000, default_below=True),
+        "Milliseconds that a run may take once it is asked; then it is cancelled.",
+    ] = 3_600_000
+    on_exit: Annotated[Literal["keep", "cancel"], "What becomes of runs on their way when the server ends."] = "keep"
+    stores: Annotated[
+        tuple[str, ...],
+        Form("stores"),
+        "Vector stores that a question may have searched along with the web, each as `name=id`.",
+    ] = ()
+    store: Annotated[bool, "Whether the API keeps runs. `false` ends a run with its server or connection."] = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivacySettings:
+    """What becomes of a secret in a text that is to be sent."""
+
+    outgoing_secrets: Annotated[
+        Literal["mask", "refuse", "allow"],
+        "What becomes of keys, tokens and passwords in a question: they are masked, the call fails, or they are sent. "
+        "In texts for embeddings they are masked, too, unless they are allowed.",
+    ] = "mask"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageSettings:
+    """Whether each paid call is written down."""
+
+    ledger: Annotated[bool, "Write down what each call used and cost, without any text, in `research.state_dir`."] = (
+        False
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitSettings:
+    """What may be spent in US dollars, tokens and calls; None is no limit. A session is the life of one server."""
+
+    session_cost_usd: Annotated[
+        float | None, Between(0, 1_000_000), "US dollars that one server may spend from its start to its end."
+    ] = None
+    session_tokens: Annotated[
+        int | None, Between(0, _LARGE), "Tokens that one server may use from its start to its end."
+    ] = None
+    session_calls: Annotated[
+        int | None, Between(0, _LARGE), "Calls with a request to the API that one server may make."
+    ] = None
+    day_cost_usd: Annotated[
+        float | None,
+        Between(0, 1_000_000),
+        "US dollars that all servers of this user may spend in a day (UTC). Needs `usage.ledger`.",
+    ] = None
+
+    @property
+    def any_of_cost(self) -> bool:
+        """Tell whether a call without a known price could pass a limit unseen."""
+        return self.session_cost_usd is not None or self.day_cost_usd is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,53 +443,73 @@ class ServerSettings:
     """The stdio server: debug output, limits in bytes and calls, and how tool failures reach clients.
 
     `debug` says whether there is a debug log; `debug_file` says which file gets it too and means nothing without it.
-    `drain_timeout_ms` None gives calls in flight at the end of input the time that they have anyway.
-    `toolsets` None stands for the usual choice, `prompts` None for prompts in the newer revision of the protocol alone.
     """
 
-    debug: bool = False
-    debug_file: str | None = None
-    show_config_on_start: bool = False
-    line_mode: bool = False
-    toolsets: tuple[str, ...] | None = None
-    tool_errors: Literal["auto", "error", "result"] = "auto"
-    instructions: bool = False
-    prompts: bool | None = None
-    watch_parent: bool = True
-    max_message_bytes: int = 16 * 1024 * 1024
-    max_unsent_bytes: int = 64 * 1024 * 1024
-    max_in_flight: int = 4096
-    max_result_chars: int = 60_000
-    drain_timeout_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrivacySettings:
-    """What becomes of a secret in a text that is to be sent: it is masked, the call fails, or it is sent."""
-
-    outgoing_secrets: Literal["mask", "refuse", "allow"] = "mask"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageSettings:
-    """Whether each paid call is written down, in a database in `research.state_dir`."""
-
-    ledger: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitSettings:
-    """What may be spent in US dollars, tokens and calls; None is no limit. A session is the life of one server."""
-
-    session_cost_usd: float | None = None
-    session_tokens: int | None = None
-    session_calls: int | None = None
-    day_cost_usd: float | None = None
-
-    @property
-    def any_of_cost(self) -> bool:
-        """Tell whether a call without a known price could pass a limit unseen."""
-        return self.session_cost_usd is not None or self.day_cost_usd is not None
+    debug: Annotated[
+        bool,
+        Form("debug"),
+        Env("DEBUG"),
+        "Debug log on stderr. `DEBUG` takes 1, true, yes, on; 0, false, no, off; or the path of a log file.",
+    ] = False
+    debug_file: Annotated[
+        str | None,
+        Form("path"),
+        Env(None),
+        "File that receives the debug log too, while it is on; relative to the folder of the YAML file.",
+    ] = None
+    show_config_on_start: Annotated[bool, Env(None), "Print the effective configuration on stderr, then serve."] = False
+    line_mode: Annotated[
+        bool, "Answer in lines of JSON from the start. Only the value 1 of the variable switches it on."
+    ] = False
+    toolsets: Annotated[
+        tuple[str, ...] | None,
+        Form("toolsets"),
+        "Toolsets to offer; `answer` is always among them, `manuals` needs `manuals.root`. Without a list, `manuals` "
+        "come with a root. `search` and `research` are there only where they are listed. The variable takes names "
+        "separated by commas.",
+    ] = None
+    tool_errors: Annotated[
+        Literal["auto", "error", "result"],
+        "How clients of the older protocol learn of a failed tool: a JSON-RPC error, or a result with `isError`. "
+        "`auto` is `result` for clients that are known to drop the details of errors, and `error` for all others.",
+    ] = "auto"
+    instructions: Annotated[
+        bool, "Tell the client's model, in the handshake, when to prefer these tools to a search of its own."
+    ] = False
+    prompts: Annotated[
+        bool | None,
+        "Offer prompts, which clients show as slash commands. Not set, they are offered in revision 2026-07-28 of the "
+        "protocol and not in 2025-06-18.",
+    ] = None
+    watch_parent: Annotated[
+        bool,
+        "End when the process that started the server is gone, no call is in flight and nothing is heard for some "
+        "seconds, although another process holds the pipes open. Switch it off for a launcher that ends while the "
+        "client goes on.",
+    ] = True
+    max_message_bytes: Annotated[
+        int,
+        Between(0, _LARGE, least=4096),  # below, hardly a call fits
+        "Largest message that is read, in bytes; 0 means no limit.",
+    ] = 16 * 1024 * 1024
+    max_unsent_bytes: Annotated[
+        int,
+        Between(1, _LARGE),
+        "Bytes of output that may wait for a client that does not read, before calls wait too.",
+    ] = 64 * 1024 * 1024
+    max_in_flight: Annotated[int, Between(1, 1_000_000), "Tool calls accepted at once."] = 4096
+    max_result_chars: Annotated[
+        int,
+        Between(1_000, 500_000),
+        "Characters of an answer that a tool returns. A longer one is cut at a sentence, is marked, and keeps its "
+        "sources; longer `data` of `research` is left out.",
+    ] = 60_000
+    drain_timeout_ms: Annotated[
+        int | None,
+        Between(0, 3_600_000),
+        "Milliseconds that running calls get to finish after the end of input. Not set, each has the time that it has "
+        "anyway, while somebody reads stdout.",
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,10 +520,6 @@ class ModelPrice:
     output: float
     cached_input: float | None = None
     web_search: float | None = None
-
-
-def _no_prices() -> Mapping[str, ModelPrice]:
-    return MappingProxyType({})
 
 
 def _answer_only() -> Mapping[str, Profile]:
@@ -351,15 +538,20 @@ class Settings:
     request: RequestSettings = field(default_factory=RequestSettings)
     model_profiles: Mapping[str, Profile] = field(default_factory=_answer_only)
     policy: PolicySettings = field(default_factory=PolicySettings)
-    search: SearchSettings = field(default_factory=SearchSettings)
+    search: Annotated[SearchSettings, Env("SEARCH")] = field(default_factory=SearchSettings)
     locale: LocaleSettings = field(default_factory=LocaleSettings)
-    manuals: ManualsSettings = field(default_factory=ManualsSettings)
-    research: ResearchSettings = field(default_factory=ResearchSettings)
-    privacy: PrivacySettings = field(default_factory=PrivacySettings)
-    usage: UsageSettings = field(default_factory=UsageSettings)
-    limits: LimitSettings = field(default_factory=LimitSettings)
-    prices: Mapping[str, ModelPrice] = field(default_factory=_no_prices)
-    server: ServerSettings = field(default_factory=ServerSettings)
+    manuals: Annotated[ManualsSettings, Env("MANUALS")] = field(default_factory=ManualsSettings)
+    research: Annotated[ResearchSettings, Env("RESEARCH")] = field(default_factory=ResearchSettings)
+    privacy: Annotated[PrivacySettings, Env("PRIVACY")] = field(default_factory=PrivacySettings)
+    usage: Annotated[UsageSettings, Env("USAGE")] = field(default_factory=UsageSettings)
+    limits: Annotated[LimitSettings, Env("LIMITS")] = field(default_factory=LimitSettings)
+    prices: Annotated[
+        Mapping[str, ModelPrice],
+        Form("prices"),
+        "Model id to `input`, `output` and, if they differ from the usual, `cached_input` (US dollars per million "
+        "tokens) and `web_search` (US dollars per search). They win over the table of the package.",
+    ] = field(default_factory=_nothing)
+    server: Annotated[ServerSettings, Env("MCP")] = field(default_factory=ServerSettings)
     problems: tuple[str, ...] = ()
 
     @property

@@ -8,8 +8,7 @@ from typing import Any
 from responses_mcp.settings.findings import masked, printable
 from responses_mcp.settings.load import LoadedSettings
 from responses_mcp.settings.model import ModelPrice, Settings
-from responses_mcp.settings.schema import SETTINGS
-from responses_mcp.settings.setting import value_of
+from responses_mcp.settings.schema import SETTINGS, value_of
 
 
 def show_config(loaded: LoadedSettings, version: str, *, key_problem: str | None = None) -> str:

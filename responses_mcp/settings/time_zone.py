@@ -31,8 +31,19 @@ def zone_of(name: str) -> tzinfo | None:
         return None
 
 
-def near_zone(name: str) -> str | None:
-    """Return the time zone that may be meant by a name that is none, such as that of a city, or None."""
+def cure_of_zone(name: str) -> str:
+    """Return what to do about a name that is no time zone, or an empty text for one that is."""
+    if zone_of(name) is not None:
+        return ""
+    near = _near_zone(name)
+    if near is not None:
+        return f"did you mean {near}? Correct it or leave it out"
+    windows = "on Windows, names are known once the Python package tzdata is installed beside this one"
+    return f"correct it or leave it out; {windows}"
+
+
+def _near_zone(name: str) -> str | None:
+    """Return the time zone that may be meant, such as that of a city, or None."""
     from difflib import get_close_matches  # noqa: PLC0415 - for mistakes alone
     from zoneinfo import available_timezones  # noqa: PLC0415 - few need another zone
 

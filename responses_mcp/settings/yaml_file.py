@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import yaml
 
 from responses_mcp.settings.findings import Findings, Raw, place
 from responses_mcp.settings.schema import BY_KEY, DROPPED_KEYS, KEY_IN_FILE, MOVED, PROFILES, SECTIONS
-from responses_mcp.settings.setting import SINGLE_QUOTES, described
+from responses_mcp.settings.setting import SINGLE_QUOTES, described, is_mapping
 
 _LONGEST_NAME: Final = 80
 _MOST_SUGGESTIONS: Final = 50
@@ -81,8 +81,8 @@ def values_in(path: Path, text: str, findings: Findings) -> dict[str, object]:
     """
     walk = _Walk(path, findings)
     root = _root(path, text, findings)
-    if isinstance(root, dict):
-        walk.mapping(cast("dict[str, object]", root), "")
+    if is_mapping(root):
+        walk.mapping(root, "")
     elif root is not None:
         findings.problem(
             "config file: expected a mapping of sections, got ",
@@ -147,10 +147,10 @@ class _Walk:
 
     def _section(self, key: str, value: object) -> None:
         is_profile = key.startswith("model_profiles.") and key.removeprefix("model_profiles.") in PROFILES
-        if isinstance(value, dict):
+        if is_mapping(value):
             if is_profile:
                 self.values[key] = value
-            self.mapping(cast("dict[str, object]", value), f"{key}.")
+            self.mapping(value, f"{key}.")
         elif value is not None:
             is_setting = isinstance(value, str) and f"{key}.{value.partition(':')[0]}" in BY_KEY
             what = (Raw(key, quoted=False), ": expected a mapping of settings, got ", *described(value))

@@ -42,7 +42,7 @@ def test_every_default_is_within_what_is_accepted() -> None:
     for setting in SETTINGS:
         if setting.kind in {"integer", "number"} and setting.default is not None:
             assert isinstance(setting.default, int if setting.kind == "integer" else float)
-            assert setting.low <= setting.default <= setting.high
+            assert setting.bounds.low <= setting.default <= setting.bounds.high
         if setting.kind == "choice" and setting.default is not None:
             assert setting.default in setting.choices
 

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from responses_mcp.settings import EFFORTS, VERBOSITIES, LoadedSettings, load_settings, show_config
-from responses_mcp.settings.schema import SETTINGS
-from responses_mcp.settings.setting import TOOLSETS, value_of
+from responses_mcp.settings.schema import SETTINGS, value_of
+from responses_mcp.settings.setting import TOOLSETS
 
 NAMES = [setting.env for setting in SETTINGS if setting.env]
 VARIABLES = [*NAMES, "OPENAI_API_KEY", "REQUERY_ATTEMPTS", "A_NAME", "APPDATA", "LOCALAPPDATA", "XDG_CACHE_HOME"]
@@ -83,7 +83,7 @@ def check(loaded: LoadedSettings) -> None:
         value = value_of(found, setting.key)
         if setting.kind in {"integer", "number"} and value is not None:
             assert isinstance(value, int if setting.kind == "integer" else float)
-            assert setting.low <= value <= setting.high
+            assert setting.bounds.low <= value <= setting.bounds.high
         if setting.kind == "folder":
             assert value is None or (isinstance(value, str) and Path(value).is_absolute())
         if setting.kind in {"boolean", "debug"} and value is not None:

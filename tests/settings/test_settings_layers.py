@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from responses_mcp.settings import Settings, load_settings
-from responses_mcp.settings.schema import SETTINGS
-from responses_mcp.settings.setting import Setting, value_of
+from responses_mcp.settings.schema import SETTINGS, value_of
+from responses_mcp.settings.setting import Setting
 
 from .loading import clean, load, problem, usual_place, warning
 
@@ -37,8 +37,11 @@ def test_each_variable_sets_its_key_and_refuses_what_it_cannot_be(setting: Setti
     outside: list[str] = []
     if setting.kind in {"integer", "number"}:
         kind = int if setting.kind == "integer" else float
-        good = {f" {bound}\n": kind(bound) for bound in (setting.low, setting.high)}
-        outside = [str(setting.low - LARGEST_STEP[setting.kind]), str(setting.high + LARGEST_STEP[setting.kind])]
+        good = {f" {bound}\n": kind(bound) for bound in (setting.bounds.low, setting.bounds.high)}
+        outside = [
+            str(setting.bounds.low - LARGEST_STEP[setting.kind]),
+            str(setting.bounds.high + LARGEST_STEP[setting.kind]),
+        ]
         bad = ["many"]
         if setting.key == "policy.max_citations":  # whose range is the contract's
             bad, outside = [*bad, *outside], []
@@ -65,7 +68,9 @@ def test_each_variable_sets_its_key_and_refuses_what_it_cannot_be(setting: Setti
         assert f"(from env {name}); " in problem(loaded)
         assert loaded.sources[setting.key] == "default"
     for text, bound in zip(
-        outside, (setting.default if setting.default_below else setting.low, setting.high), strict=False
+        outside,
+        (setting.default if setting.bounds.default_below else setting.bounds.low, setting.bounds.high),
+        strict=False,
     ):
         loaded = load(tmp_path, beside, {name: text})
         assert value_of(loaded.settings, setting.key) == bound

@@ -72,7 +72,7 @@ def test_a_search_of_files_is_taken_from_answer_as_a_whole_or_not_at_all(tmp_pat
 def test_what_cannot_be_passed_on_is_a_problem(tmp_path: Path) -> None:
     wrong = {
         "file_search: {filters: [1]}": "filters: expected a mapping, got a list (",
-        "file_search: {filters: {a: 1.0e+400}}": "filters: expected a mapping, got a mapping (",
+        "file_search: {filters: {a: 1.0e+400}}": "filters: expected a mapping, got one with a key or a number that JSON has not (not shown) (",
         "file_search: {vector_store_ids: x}": "vector_store_ids: expected a list of at most 100 names, got ",
         "request: 5": "request: expected members of the body of a request, got 5 (a number) (",
         "web_search: [a]": "web_search: expected members of the tool that searches the web, got a list (",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from responses_mcp.settings import Settings
-from responses_mcp.settings.setting import value_of
+from responses_mcp.settings.schema import value_of
 from responses_mcp.settings.time_zone import zone_of
 
 from .loading import clean, load, problem, usual_place, warning
