@@ -50,11 +50,12 @@ class Budget(NamedTuple):
         period, cure = ("today", "wait until 0:00 UTC") if of_day else ("in this session", "begin a new session")
         if self.running and spent < limit:
             cure = "ask again when the running calls have ended"
+        cure = f", or {cure}" if limit > 0 else ""
         numbers = (limit, spent, held, need)
-        shown = [dollars(each) if unit == "usd" else f"{each:,.0f} {unit}" for each in numbers]
+        shown = [dollars(each) if unit == "usd" else f"{each:,.0f}" for each in numbers]
         raise LimitReached(
             f"No request was made: limits.{self.name} is {shown[0]}; {shown[1]} spent {period}, {shown[2]} held by "
-            f"running calls, {shown[3]} expected of this call. Raise it (LIMITS_{self.name.upper()}), or {cure}."
+            f"running calls, {shown[3]} expected of this call. Raise it (LIMITS_{self.name.upper()}){cure}."
         )
 
 

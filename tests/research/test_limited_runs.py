@@ -62,7 +62,7 @@ async def test_an_answer_that_does_not_fit_beside_a_run_is_refused_at_once(tmp_p
         await research.start("one?")
         await trio.sleep(10)
         before = trio.current_time()
-        with pytest.raises(LimitReached, match="120,000 tokens held by running calls, 60,000 tokens expected"):
+        with pytest.raises(LimitReached, match="120,000 held by running calls, 60,000 expected"):
             await Asker(settings, api=upstream.api(), meter=meter).answer("two?")
         assert trio.current_time() == before
     assert len(upstream.of("ask")) == 1

@@ -50,10 +50,11 @@ def test_a_refusal_names_limit_spent_held_estimate_and_setting() -> None:
         "expected of this call. Raise it (LIMITS_DAY_COST_USD), or wait until 0:00 UTC."
     )
     assert refusal("session_calls", limit=2, spent=Amount(calls=2)) == (
-        "No request was made: limits.session_calls is 2 calls; 2 calls spent in this session, 0 calls held by running "
-        "calls, 1 calls expected of this call. Raise it (LIMITS_SESSION_CALLS), or begin a new session."
+        "No request was made: limits.session_calls is 2; 2 spent in this session, 0 held by running calls, 1 expected "
+        "of this call. Raise it (LIMITS_SESSION_CALLS), or begin a new session."
     )
-    assert "1,500 tokens; 2,000 tokens spent" in refusal("session_tokens", limit=1500, spent=Amount(tokens=2000))
+    assert refusal("session_calls", limit=0, spent=NOTHING).endswith("Raise it (LIMITS_SESSION_CALLS).")
+    assert "is 1,500; 2,000 spent" in refusal("session_tokens", limit=1500, spent=Amount(tokens=2000))
 
 
 def test_a_call_that_does_not_fit_goes_alone_while_the_limit_is_not_reached() -> None:
