@@ -130,13 +130,15 @@ def _not_known(words: Sequence[str], options: Sequence[str], argv: Sequence[str]
 def configuration_shown(loaded: LoadedSettings) -> str:
     """Return the document of `--show-config`, which also says why no call can be made with the key."""
     from responses_mcp.responses_api.request.credentials import credential_headers  # noqa: PLC0415  # few starts show it
+    from responses_mcp.responses_api.request.payload import effort_and_verbosity  # noqa: PLC0415
 
     why = None
     try:
         credential_headers(loaded.settings.openai)
     except KeyUnusable as error:
         why = error.cause
-    return show_config(loaded, __version__, key_problem=why)
+    sent = {name: effort_and_verbosity(profile) for name, profile in loaded.settings.model_profiles.items()}
+    return show_config(loaded, __version__, key_problem=why, sent=sent)
 
 
 def _tell(text: str) -> None:

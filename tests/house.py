@@ -148,6 +148,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "commands.parser",
         *(*BASE, "configured", "logs", "serving", "settings", "runtime.descriptors", "runtime.prologue"),
         "responses_api.request.credentials",
+        "responses_api.request.payload",
     },
     "__main__": {"cli", "errors"},
 }

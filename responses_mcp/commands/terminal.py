@@ -136,8 +136,8 @@ def configured(
     for warning in loaded.warnings:
         if not warning.startswith(silent):
             remark(warning)
-    if loaded.problems:
-        raise Stop(*loaded.problems, code=WRONG)
+    if loaded.settings.problems:
+        raise Stop(*loaded.settings.problems, code=WRONG)
     return loaded.settings
 
 

@@ -96,12 +96,12 @@ def checked(
 def profile_of(effort: Effort, settings: Settings) -> Profile:
     """Return the profile that an effort stands for. Raises `ConfigError` where there is none."""
     profiles = settings.model_profiles
+    name, reasoning_effort = _PROFILES[effort]
+    if name in profiles:
+        return profiles[name]
     if "answer" not in profiles:
         raise ConfigError(["model_profiles.answer is missing; set it in the YAML file, or set MODEL_ANSWER."])
-    name, reasoning_effort = _PROFILES[effort]
-    if name in profiles or reasoning_effort is None:
-        return profiles.get(name, profiles["answer"])
-    return replace(profiles["answer"], reasoning_effort=reasoning_effort)
+    return replace(profiles["answer"], reasoning_effort=reasoning_effort or profiles["answer"].reasoning_effort)
 
 
 def run_body(

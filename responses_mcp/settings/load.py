@@ -34,7 +34,8 @@ class LoadedSettings:
     """Settings with their history.
 
     `sources` maps every dotted key of the effective configuration to `env:NAME`, `yaml:PATH`, `cli:OPTION` or
-    `default`. `problems` (the same as `settings.problems`) make each call fail; `warnings` change nothing.
+    `default`. `problems` are those of `settings`, which make each call fail, and a profile `answer` that was removed,
+    which fails the calls that need it; `warnings` change nothing.
     `config_file` is the YAML file that was read, else the first place where one may be; None without such a place.
     """
 
@@ -95,11 +96,14 @@ def load_settings(
         if environ.get(name, "").strip():
             what = f"{name}: v0.9 dropped this variable, so it does nothing"
             findings.warning(what, where=(f"from env {name}",), cure="unset it")
-    layers.values["problems"] = problems = findings.problems
+    layers.values["problems"] = findings.problems
+    if PROFILES[0] not in layers.values["model_profiles"]:  # which fails only the tools without a profile of their own
+        what = f"{_ANSWER}: expected a profile, because tools without one of their own need it, got null"
+        findings.problem(what, where=layers.where(IN_FILE), cure="remove the null or set MODEL_ANSWER")
     return LoadedSettings(
         settings=_built(Settings, layers.values),
         sources=MappingProxyType(layers.sources),
-        problems=problems,
+        problems=findings.problems,
         warnings=findings.warnings,
         config_file=str(file.path) if file.path.name else None,
     )
@@ -298,12 +302,6 @@ def _decide_profiles(layers: Layers) -> None:
                 layers.pick(setting.key)
                 (_merge_members if setting.kind in MAPPINGS else _inherit)(layers, setting.key, at)
         profiles[name] = _built(Profile, layers.values, f"{at}.")
-    if PROFILES[0] not in profiles:
-        layers.findings.problem(
-            f"{_ANSWER}: expected a profile, because every call needs one, got null",
-            where=layers.where(IN_FILE),
-            cure="remove the null or set MODEL_ANSWER",
-        )
     layers.values["model_profiles"] = MappingProxyType(profiles)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from responses_mcp.settings.findings import masked, printable
@@ -11,11 +12,17 @@ from responses_mcp.settings.model import ModelPrice, Settings
 from responses_mcp.settings.schema import SETTINGS, value_of
 
 
-def show_config(loaded: LoadedSettings, version: str, *, key_problem: str | None = None) -> str:
+def show_config(
+    loaded: LoadedSettings,
+    version: str,
+    *,
+    key_problem: str | None = None,
+    sent: Mapping[str, tuple[object, object]] = MappingProxyType({}),
+) -> str:
     """Return one JSON document: version, sources, effective, warnings, and problems if there are any.
 
     `key_problem` says why no call can be made with the key, which is not among the problems: it may be the client who
-    has it.
+    has it. `sent` is the effort and the verbosity that requests of each profile hold, None for one that they leave out.
     No secret is in it: of the key it says whether there is one, of headers the names, of the instructions a digest.
     """
     import json  # noqa: PLC0415 - one command needs it
@@ -27,6 +34,8 @@ def show_config(loaded: LoadedSettings, version: str, *, key_problem: str | None
         "effective": _effective(settings, loaded.sources),
         "warnings": list(loaded.warnings),
     }
+    if sent:
+        document["sent"] = {name: {"reasoning_effort": each[0], "verbosity": each[1]} for name, each in sent.items()}
     if loaded.problems:
         document["problems"] = list(loaded.problems)
     if key_problem is not None:

@@ -1,10 +1,18 @@
 """Model profiles: which exist, and what they take from `answer` (spec 3.0.1)."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import trio
 
-from responses_mcp.settings import Profile
+from responses_mcp.cli import configuration_shown
+from responses_mcp.commands.doctor.configuration import check_configuration
+from responses_mcp.settings import OpenAISettings, Profile
+from responses_mcp.testing import as_stream, bodies, open_fake_api
+from responses_mcp.testing.client import connected_client
+from tests.processes import WAIT
 
 from .loading import clean, load, problem, usual_place
 
@@ -56,10 +64,11 @@ def test_an_empty_profile_is_answer_once_more(fields: str, tmp_path: Path) -> No
 @pytest.mark.rule("spec 3.0")
 def test_null_removes_answer_which_is_the_only_problem(tmp_path: Path) -> None:
     loaded = load(tmp_path, "model_profiles:\n  answer: null\n")
-    assert problem(loaded) == (
-        "model_profiles.answer: expected a profile, because every call needs one, got null "
-        f"(from {usual_place(tmp_path)}); remove the null or set MODEL_ANSWER."
+    assert loaded.problems == (
+        "model_profiles.answer: expected a profile, because tools without one of their own need it, got null "
+        f"(from {usual_place(tmp_path)}); remove the null or set MODEL_ANSWER.",
     )
+    assert (loaded.settings.problems, loaded.warnings) == ((), ())
     assert dict(loaded.settings.model_profiles) == {}
     assert loaded.sources["model_profiles.answer"] == f"yaml:{usual_place(tmp_path)}"
     assert "model_profiles.answer.model" not in loaded.sources
@@ -68,8 +77,42 @@ def test_null_removes_answer_which_is_the_only_problem(tmp_path: Path) -> None:
 def test_without_answer_another_profile_takes_what_it_lacks_from_the_defaults(tmp_path: Path) -> None:
     yaml = "model_profiles: {answer: ~, answer_detailed: {model: gpt-5.5}}\n"
     loaded = load(tmp_path, yaml, {"ANSWER_EFFORT": "high"})
-    assert problem(loaded).startswith("model_profiles.answer: ")
+    assert [text.partition(": ")[0] for text in loaded.problems] == ["model_profiles.answer"]
     assert dict(loaded.settings.model_profiles) == {"answer_detailed": Profile(model="gpt-5.5")}
+
+
+@pytest.mark.rule("spec 3.0")
+async def test_without_answer_only_the_calls_that_need_it_fail(tmp_path: Path) -> None:
+    loaded = load(tmp_path, "model_profiles: {answer: null, answer_detailed: {model: gpt-5.5}}\n", toolsets="research")
+    async with open_fake_api(*[as_stream(bodies.searched())] * 2) as api:
+        openai = OpenAISettings(base_url=api.base_url, api_key="k")
+        async with connected_client(replace(loaded.settings, openai=openai)) as client:
+            with trio.fail_after(WAIT):
+                replies = {
+                    name: json.dumps(await client.call(name, {"query": "q", **more}))
+                    for name, more in (
+                        *(("answer", {}), ("answer_quick", {}), ("answer_detailed", {})),
+                        ("research", {"effort": "standard"}),
+                    )
+                }
+    failed = {name for name, reply in replies.items() if "model_profiles.answer" in reply}
+    assert failed == {"answer", "answer_quick", "research"}
+    assert '"model": "gpt-5.5"' in replies["answer_detailed"]
+
+
+def test_what_a_model_does_not_take_is_shown_as_not_sent(tmp_path: Path) -> None:
+    yaml = "{answer: {model: gpt-4.1}, answer_quick: {model: o3, request: {reasoning: {effort: high}}}, search: {model: m-5}}"
+    loaded = load(tmp_path, f"model_profiles: {yaml}\n", {"MODEL_DETAILED": "gpt-5.5"})
+    assert json.loads(configuration_shown(loaded))["sent"] == {
+        "answer": {"reasoning_effort": None, "verbosity": None},
+        "answer_detailed": {"reasoning_effort": "medium", "verbosity": "medium"},
+        "answer_quick": {"reasoning_effort": "high", "verbosity": None},
+        "search": {"reasoning_effort": None, "verbosity": None},
+    }
+    (told,) = (each.found for each in check_configuration(loaded) if each.check == "sent")
+    assert told.startswith(
+        "answer asks gpt-4.1 with no effort and no verbosity; answer_detailed asks gpt-5.5 with effort "
+    )
 
 
 def test_null_removes_a_profile_but_the_environment_wins_over_null(tmp_path: Path) -> None:

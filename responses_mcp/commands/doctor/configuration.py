@@ -35,9 +35,10 @@ from responses_mcp.manuals.files.unserved import (
 )
 from responses_mcp.manuals.requests.paths import name_of
 from responses_mcp.responses_api.request.credentials import credential_headers
+from responses_mcp.responses_api.request.payload import effort_and_verbosity
 from responses_mcp.settings.address import is_loopback
 from responses_mcp.settings.load import LoadedSettings
-from responses_mcp.settings.model import ManualsSettings, OpenAISettings, Settings
+from responses_mcp.settings.model import ManualsSettings, OpenAISettings, Profile, Settings
 from responses_mcp.settings.schema import READ_BY_SERVER, SETTINGS
 
 _MISTYPED: Final = 0.9  # of the two names alike
@@ -91,6 +92,8 @@ def check_configuration(
             f"answer_quick and answer_detailed ask as answer does; '{program()} install --write --profiles' sets them "
             "apart",
         )
+    if sent := [f"{name} {_sent(profile)}" for name, profile in loaded.settings.model_profiles.items()]:
+        yield ok("sent", "; ".join(sent))
     if openai.headers:
         names = ", ".join(f"{header} (from {name})" for header, name in openai.headers_env.items())
         yield ok("headers", f"also sent: {names}; the values are not shown")
@@ -105,6 +108,16 @@ def check_configuration(
                 yield warn("manuals", "the list of toolsets lacks them, so no client sees them", "add manuals to it")
             yield from _index(loaded.settings.manuals)
         yield from _embeddings(loaded.settings)
+
+
+def _sent(profile: Profile) -> str:
+    """Return the model of a profile, with the effort and verbosity that its requests hold."""
+    effort, verbosity = effort_and_verbosity(profile)
+    return f"asks {profile.model} with {_named('effort', effort)} and {_named('verbosity', verbosity)}"
+
+
+def _named(name: str, value: object) -> str:
+    return f"no {name}" if value is None else f"{name} {value}"
 
 
 def _misnamed(environ: Mapping[str, str], loaded: LoadedSettings) -> Iterator[Finding]:

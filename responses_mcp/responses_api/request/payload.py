@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, cast
 
 from responses_mcp.errors import BadArgument
-from responses_mcp.json_types import JsonObject, replace_lone_surrogates
+from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates
 from responses_mcp.responses_api.parameters import model_traits
 from responses_mcp.responses_api.request.arguments import ANY_LANGUAGE, TIMEFRAMES, Question, SearchQuery
 from responses_mcp.settings.model import FileSearch, Profile
@@ -100,6 +100,12 @@ def searching_body(text: str, profile: Profile, *, instructions: str, only_domai
     if only := bare_hosts(only_domains):
         tool["filters"] = {**tool.get("filters", {}), "allowed_domains": list(only)}
     return {"model": profile.model, "instructions": instructions, "input": text, "tools": [tool], **members}
+
+
+def effort_and_verbosity(profile: Profile) -> tuple[object, object]:
+    """Return the effort and the verbosity that requests of a profile hold; None for one that they leave out."""
+    _, members = _of_profile(profile)
+    return as_object(members.get("reasoning")).get("effort"), as_object(members.get("text")).get("verbosity")
 
 
 def require_domains(name: str, domains: Sequence[str]) -> None:
