@@ -195,14 +195,16 @@ def _has_sentence(line: str, fewest: int) -> bool:
 
 
 def _dates(lines: list[str], known: Collection[str], today: date) -> dict[str, str] | None:
-    """Return the date on the line of each `known` source; None if no line has any source, or a date.
+    """Return the date of each `known` source; None if no line has any source, or a date.
 
-    It stands behind its source; or in front, on a line that begins with a date and does not end with one.
+    A date stands behind its source; or in front, on a line that begins with a date and does not end with one; or on a
+    line below, unless the first line of the block is a date.
     """
     names = (rf"(?<![\w-]){re.escape(name)}(?![A-Za-z0-9_-])" for name in known if "?" not in name)
     mention = re.compile("|".join([_ADDRESS, *names]))
     dates: dict[str, str] = {}
     is_block = False
+    above: list[str] | None = []  # the source of the line before; None where dates stand above sources
     for line in lines:
         pages: list[str] = []
         days: list[str] = []  # one more: in front of the first page, and behind each
@@ -213,9 +215,14 @@ def _dates(lines: list[str], known: Collection[str], today: date) -> dict[str, s
             pages.append(page)
             at = found.start() + length
         days.append(_day(line[at:], today))
+        if not is_block and days[0] and not pages:
+            above = None
         is_block = is_block or bool(pages or days[0])
-        if days[-1] or not days[0]:
+        if not pages:
+            pages = above or []
+        elif days[-1] or not days[0]:
             del days[0]
+        above = above if above is None else pages[-1:]
         for page, day in zip(pages, days, strict=False):
             if day:
                 dates.setdefault(page, day)
