@@ -248,11 +248,12 @@ class HttpConnection:
         self._chunk_left -= start
         pieces: list[bytes] = []
         while size := _CHUNK.match(data, at):
-            end = size.end() + int(size[1], 16)
+            begin = size.end()
+            end = begin + int(size[1], 16)
             if data[end : end + 2] != b"\r\n":  # it goes on, or is none
                 self._chunk_left = max(0, end + 2 - len(data))
                 break
-            pieces.append(data[size.end() : end])
+            pieces.append(data[begin:end])
             at = end + 2
         if at < len(data) and not self._chunk_left:
             self._hand_on = bytes

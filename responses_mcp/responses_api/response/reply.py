@@ -99,8 +99,10 @@ class ReplyReader:
             data = begun
         is_long = False
         if self._is_stream:
-            for event in self._events.feed(data):
-                is_long = is_long or len(event[1]) > self._most_bytes
+            may_be_long = self._events.held_bytes + len(data) > self._most_bytes
+            events = self._events.feed(data)
+            is_long = may_be_long and any(len(event) > self._most_bytes for _, event in events)
+            for event in events:
                 self._has_enough = self._stream.take(event)
             self.progress = self._stream.progress
         else:

@@ -28,7 +28,7 @@ _MOST_KEPT: Final = 10_000  # events that may have to complete the output of the
 _LONGEST_NUMBER: Final = 15  # digits; reading one takes time in proportion to their square
 _TYPE: Final = re.compile(rb'\s*+\{\s*+"type"\s*+:\s*+"(response\.(?!error")[a-z_.]++)"')
 _WRITTEN: Final = re.compile(rb'"delta"\s*+:\s*+"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
-_TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+_TERMINAL: Final = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
 _STATES: Final = ("completed", "incomplete", "failed", "cancelled", "queued", "in_progress")
 _OUTPUT: Final = (".delta", ".done", "_call.completed", ".annotation.added")  # how events of what was made end
 _DELTA: Final = "response.output_text.delta"
@@ -36,6 +36,7 @@ _ADDED: Final = "response.output_item.added"
 _ITEM: Final = "response.output_item.done"
 _TEXT: Final = "response.output_text.done"
 _ANNOTATION: Final = "response.output_text.annotation.added"
+_KEPT: Final = frozenset({_DELTA, _ITEM, _TEXT, _ANNOTATION})
 _SEARCHING: Final = "response.web_search_call.searching"
 _ALL: Final = repeat(None)  # members of a list
 _PHASES: Final = {(_DELTA, ""): "writing", (_SEARCHING, ""): "searching", (_ADDED, "reasoning"): "thinking"}
@@ -72,17 +73,19 @@ class EventStream:
         lines = [bytes(self._line), *rest.split(b"\n")]
         self._line[:] = lines.pop()
         events: list[Event] = []
+        name, held = self._name, self._data
         for line in lines:
             if line.startswith(b"data:"):
-                self._data += line[5:] + b"\n"
+                held += line[5:] + b"\n"
             elif not line:
-                if data := bytes(self._data):
+                if data := bytes(held):
                     known = _TYPE.match(data)
-                    events.append((known[1].decode() if known else _kind(self._name, data), data))
-                    self._data.clear()
-                self._name = b""
+                    events.append((known[1].decode() if known else _kind(name, data), data))
+                    held.clear()
+                name = b""
             elif line.startswith(b"event:"):
-                self._name = line[6:].strip()
+                name = line[6:].strip()
+        self._name = name
         return events
 
 
@@ -132,6 +135,7 @@ class ResponseStream:
         self.kept_bytes = 0  # of both
         self._end: Event | None = None
         self._error: bytes | None = None  # the event that tells of one
+        self._has_ended = False  # by either
         self.progress: Progress = "refused"
         self._is_aside = False  # the message that is being written, which is not the final answer
         self._before: str | None = ""  # what is told before the next text, if anything
@@ -139,26 +143,32 @@ class ResponseStream:
     def take(self, event: Event) -> bool:
         """Take the next event and tell whether the response has ended. A failure and its reason may be two events."""
         kind, data = event
-        had_ended = self._end is not None or self._error is not None
-        goes_on = kind == _DELTA and bool(self._written)
+        had_ended, goes_on = self._has_ended, False
         if kind in _TERMINAL:
-            self._end = self._end or event
+            self._end, self._has_ended = self._end or event, True
+        elif kind in _KEPT:
+            goes_on = kind == _DELTA and bool(self._written)
+            if not had_ended and self.kept_bytes + len(data) <= self._most_bytes:
+                self._keep(event)
         elif kind == "error" and (self._end is None or self._end[0] == "response.failed"):
-            self._error = self._error or data
-        elif not had_ended and self.kept_bytes + len(data) <= self._most_bytes:
-            if kind == _DELTA and (written := _WRITTEN.search(data)):
-                self._written += written[1]
-                self.kept_bytes += len(written[1])
-            elif kind in (_ITEM, _TEXT, _ANNOTATION) and len(self._kept) < _MOST_KEPT:
-                self._kept.append(event)
-                self.kept_bytes += len(data)
+            self._error, self._has_ended = self._error or data, True
         if had_ended or (goes_on and not self._hears_deltas):
             return had_ended
         if self.progress != "begun" and kind.startswith("response."):
             self.progress = "begun" if kind.endswith(_OUTPUT) else "accepted"
         if self._hears:
             self._tell(kind, data, goes_on)
-        return self._end is not None or self._error is not None
+        return self._has_ended
+
+    def _keep(self, event: Event) -> None:
+        kind, data = event
+        if kind != _DELTA:
+            if len(self._kept) < _MOST_KEPT:
+                self._kept.append(event)
+                self.kept_bytes += len(data)
+        elif written := _WRITTEN.search(data):
+            self._written += written[1]
+            self.kept_bytes += len(written[1])
 
     def response(self, *, from_start: bool = True) -> JsonObject:
         """Return the Response object; its output, where the last event lacks some of it, is completed from the others.
@@ -166,7 +176,7 @@ class ResponseStream:
         Of a stream that was not read `from_start` these are not all: it has the output of its last event, or none.
         Raises `ConnectionFailed` when the stream ended before it was complete.
         """
-        if self._end is None and self._error is None:
+        if not self._has_ended:
             raise ConnectionFailed("The API's stream ended before the answer was complete; ask again.", maybe_paid=True)
         kind, data = self._end or ("response.failed", b"")
         event = _object(data)
