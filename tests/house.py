@@ -69,10 +69,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("settings.system_policy", "settings.time_zone", "usage.bill", "usage.meter"),
     },
     "manuals.requests": {"json_types", "sanitization", "manuals.errors", "manuals.words"},
-    "manuals.formats": set(),
+    "manuals.formats": {"manuals.cancellation"},
     "manuals.files": {
         *("errors", "json_types", "manuals.errors", "manuals.cancellation", "manuals.requests", "manuals.words"),
-        "manuals.formats",
+        *("manuals.formats", "settings.model"),
     },
     "manuals.index": {
         "errors",

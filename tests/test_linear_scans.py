@@ -22,12 +22,13 @@ from responses_mcp.json_types import replace_lone_surrogates
 from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files import passages
-from responses_mcp.manuals.files.documents import Unserved, document_of
+from responses_mcp.manuals.files.documents import document_of
 from responses_mcp.manuals.files.folder import Stamp
 from responses_mcp.manuals.files.pages import Text
 from responses_mcp.manuals.files.passages import Wanted
 from responses_mcp.manuals.files.snippets import around
 from responses_mcp.manuals.files.texts import Anchors, Lines, spans
+from responses_mcp.manuals.formats.document import Unserved
 from responses_mcp.manuals.index.rows import entries, indexed
 from responses_mcp.manuals.requests.parsing import parse_find
 from responses_mcp.manuals.requests.paths import parse_child_id, parts_of
@@ -225,6 +226,10 @@ SHORT_SCANS: dict[str, tuple[int, Callable[[str], object]]] = {
     "headings": (2**18, lambda text: list(headings(Lines(spans(file_of(text), unchecked), longest=1000)))),
     "sections": (2**18, lambda text: list(sections(text.split("\n")))),
     "rows of Markdown": (2**18, rows("a.md")),
+    **{
+        f"rows of {ending}": (2**17, rows(f"a.{ending}"))
+        for ending in ("txt", "mdx", "rst", "adoc", "org", "html", "ipynb", "man")
+    },
     "a question": (2**14, question),
     "terms": (2**14, lambda text: [each.hits(text) for each in terms(text)]),
     "parts of a question": (2**14, decomposition.sub_queries),

@@ -430,7 +430,7 @@ async def _list_folder(settings: ManualsSettings, options: argparse.Namespace) -
 
 
 def _folder(settings: ManualsSettings) -> Folder:
-    return Folder(Path(settings.root or ""), settings.exclude)
+    return Folder.of(settings)
 
 
 def _is_file(folder: Folder, manual_id: str, path: str) -> bool:

@@ -84,7 +84,7 @@ class Library:
             raise ManualsError("conflict", "There is no folder of manuals; set manuals.root or MANUALS_ROOT.")
         self._settings = settings
         self._root = Path(settings.root)
-        self.folder = Folder(self._root, settings.exclude)
+        self.folder = Folder.of(settings)
         self._counts = Counts()
         self._whole = dict[int, tuple[Manual, object]]()  # manuals that have all their rows, with the state of the file
         self._lock = FairLock()  # to open the index, or to throw it away

@@ -349,6 +349,9 @@ class ManualsSettings:
     exclude: Annotated[
         tuple[str, ...], Form("names"), "Patterns of what to leave out, as in a `.gitignore`; `!` keeps some."
     ] = ("node_modules", "__pycache__", ".venv")
+    formats: Annotated[
+        tuple[str, ...], Form("names"), "Types of files to serve; `[md, json]` are those of the contract."
+    ] = ("md", "markdown", "mdx", "txt", "rst", "adoc", "org", "html", "ipynb", "man", "json")
     index_dir: Annotated[
         str | None, Form("folder"), "Folder for the index files; without it, one in the user's cache folder."
     ] = None

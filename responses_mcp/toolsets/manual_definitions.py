@@ -66,7 +66,7 @@ DEFINITIONS: Final = (
                     **members(STRING, "id name"),
                     kind=one_of("dir file"),
                     path=STRING,
-                    file_type=one_of("md json"),
+                    file_type=STRING,
                 )
             ),
             **members(STRING, "next_id note"),
@@ -146,7 +146,7 @@ DEFINITIONS: Final = (
     _definition(
         "manual_read",
         "Read a section",
-        "Read one section of a Markdown file, by a hit's ref. The same section asked for again goes on after it. "
+        "Read one section of a file, by a hit's ref. The same section asked for again goes on after it. "
         "For JSON files and free reading use manual_scan.",
         arguments_of(
             "ref",
@@ -162,8 +162,7 @@ DEFINITIONS: Final = (
     _definition(
         "manual_scan",
         "Read a file",
-        "Read a Markdown or JSON file page by page, from any line: around a hit, or whole. Pass next_cursor back "
-        "until eof is true.",
+        "Read a file page by page, from any line: around a hit, or whole. Pass next_cursor back until eof is true.",
         arguments_of(
             "manual_id path",
             manual_id=STRING,

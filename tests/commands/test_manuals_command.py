@@ -198,13 +198,13 @@ def test_index_counts_files_of_other_kinds_and_names_the_kinds(manuals: Command,
 
 
 def test_a_find_of_nothing_says_what_else_lies_in_the_manuals(manuals: Command, root: Path) -> None:
-    write(root / "guide/wifi.html", "<p>unicorns</p>")
-    write(root / "plant/old.txt", "unicorns")
+    write(root / "guide/wifi.abc", "<p>unicorns</p>")
+    write(root / "plant/old.xyz", "unicorns")
     nothing = "Nothing that was searched matches; try other words.\n"
     cure = "; convert what is to be searched to .md.\n"
-    told = f"{nothing}2 files of other formats are not served (1 .html, 1 .txt){cure}"
+    told = f"{nothing}2 files of other formats are not served (1 .abc, 1 .xyz){cure}"
     assert output(manuals("find", "unicorns")) == told
-    told = f"{nothing}1 file of another format is not served (1 .txt){cure}"
+    told = f"{nothing}1 file of another format is not served (1 .xyz){cure}"
     assert output(manuals("find", "unicorns", "--manual", "plant")) == told
     assert "not served" not in output(manuals("find", "token"))
 
@@ -916,11 +916,11 @@ def test_a_command_in_a_message_is_about_the_same_folder(manuals: Command, root:
     assert err.endswith(f"; {LISTING} guide --root {root}\n")
 
 
-@pytest.mark.parametrize("path", ["../secret.md", "/etc/passwd.md", ".hidden.md", "x.txt"])
+@pytest.mark.parametrize("path", ["../secret.md", "/etc/passwd.md", ".hidden.md", "x.xyz"])
 def test_nothing_outside_is_read_and_no_message_names_a_tool(manuals: Command, root: Path, path: str) -> None:
     write(root / "secret.md", "secret")
     write(root / "guide/.hidden.md", "secret")
-    write(root / "guide/x.txt", "secret")
+    write(root / "guide/x.xyz", "secret")
     code, out, err = manuals("read", "guide", path)
     assert (code, out) == (1, "")
     assert "manual_" not in err

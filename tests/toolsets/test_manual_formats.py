@@ -1,5 +1,7 @@
 """Files as people have them, as a client sees them: each format is found, read at the place found, and listed."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +22,220 @@ async def first(here: Desk, query: str) -> dict[str, Any]:
     return row
 
 
+NOTEBOOK = {
+    "cells": [
+        {"cell_type": "markdown", "source": ["# Pumps\n", "\n", "Intro."]},
+        {"cell_type": "markdown", "source": "## Running dry\n\nTen seconds."},
+        {"cell_type": "code", "source": "# no heading\nrun()", "outputs": [{"text": ["It ran.\n"]}]},
+    ],
+    "metadata": {"kernelspec": {"name": "Intro."}},
+}
+RST = """\
+.. _pumps:
+
+Pumps
+=====
+
+Intro.
+
+.. comment of the author
+.. toctree::
+   :maxdepth: 2
+
+   other
+
+Running dry
+-----------
+
+.. note:: Ten seconds.
+
+See :ref:`the valves <valves>` and ``dry()`` in `the book <https://example.org/>`_.
+"""
+ADOC = """\
+= Pumps
+:toc: left
+// a comment
+
+Intro.
+
+[[dry]]
+== Running dry
+
+----
+== no heading
+----
+Ten seconds. See link:https://example.org[the book] and <<dry,above>>.
+"""
+ORG = """\
+#+TITLE: Pumps
+* Pumps
+Intro.
+** TODO Running dry :pumps:
+:PROPERTIES:
+:ID: 12
+:END:
+Ten seconds. See [[https://example.org][the book]].
+#+begin_src sh
+* no heading
+#+end_src
+"""
+HTML = """\
+<!DOCTYPE html><html><head><title>All about it</title><style>h1 { color: red }</style></head>
+<body><nav><h2>Menu</h2><ul><li>Home</li></ul></nav>
+<!-- <h2>no heading</h2> -->
+<h1>Pumps</h1><p>Intro.</p>
+<script>if (a < b) { "</p><h2>no heading</h2>" }</script>
+<h2 id="dry">Running <em>dry</em><a href="#dry">¶</a></h2>
+<p>Ten&nbsp;seconds.<br>See <a href="x">the book</a>.</p><table><tr><td>a</td><td>b</td></tr></table>
+</body></html>
+"""
+MAN = """\
+.TH PUMPS 1 2026-01-01
+.SH PUMPS
+Intro.
+.SS "Running dry"
+.TP
+.BR \\-\\-dry =\\fIN\\fR
+Ten seconds.
+"""
+MDOC = """\
+.Dd January 1, 2026
+.Dt PUMPS 1
+.Sh PUMPS
+Intro.
+.Ss Running dry
+.Nm pump
+.Op Fl n Ar seconds
+Ten seconds.
+"""
+MDX = """\
+import Tabs from '@theme/Tabs'
+export const meta = {
+  title: 'x'
+}
+
+# Pumps
+
+Intro. {/* hidden */}
+
+## Running dry
+
+Ten seconds.
+"""
+TEXT = """\
+PUMPS
+=====
+
+Intro.
+
+1.1 Running dry
+
+  Ten seconds.
+"""
+
+
 @pytest.mark.parametrize(
-    ("path", "text", "line", "above"),
+    ("path", "text", "line"),
     [
-        ("m/a.md", "Pumps\n=====\n\nIntro.\n\nRunning dry\n-----------\n\nTen seconds.\n", 6, "Pumps"),
-        ("m/a.md", "<h1>Pumps</h1>\n\nIntro.\n\n<h2 id='x'>Running dry</h2>\n\nTen seconds.\n", 5, "Pumps"),
-        ("m/a.markdown", "# Pumps\n\nIntro.\n\n## Running dry\n\nTen seconds.\n", 5, "Pumps"),
+        ("a.md", "Pumps\n=====\n\nIntro.\n\nRunning dry\n-----------\n\nTen seconds.\n", 6),
+        ("a.md", "<h1>Pumps</h1>\n\nIntro.\n\n<h2 id='x'>Running dry</h2>\n\nTen seconds.\n", 5),
+        ("a.markdown", "# Pumps\n\nIntro.\n\n## Running dry\n\nTen seconds.\n", 5),
+        ("a.mdx", MDX, 10),
+        ("a.rst", RST, 14),
+        ("a.adoc", ADOC, 8),
+        ("a.org", ORG, 4),
+        ("a.html", HTML, 4),
+        ("a.ipynb", json.dumps(NOTEBOOK), 5),
+        ("pumps.1", MAN, 4),
+        ("pumps.8", MDOC, 5),
     ],
 )
-async def test_a_section_is_found_by_its_heading_and_read(
-    tmp_path: Path, path: str, text: str, line: int, above: str
+async def test_a_section_of_each_format_is_found_by_its_heading_and_read(
+    tmp_path: Path, path: str, text: str, line: int
 ) -> None:
-    write(tmp_path, path, text)
+    write(tmp_path, f"m/{path}", text)
     async with desk(settings_for(tmp_path)) as here:
         row = await first(here, "running dry")
-        assert (row["title"], row["above"], row["line"], row["snippet"]) == ("Running dry", above, line, "Ten seconds.")
-        read = await here.call("manual_read", ref=row["ref"])
-        assert "Ten seconds." in read["text"]
-        assert "Intro." not in read["text"]
+        assert (row["title"], row["above"].lower(), row["line"]) == ("Running dry", "pumps", line)
+        assert "Ten seconds." in row["snippet"].replace("\xa0", " ")
+        read = (await here.call("manual_read", ref=row["ref"]))["text"].replace("\xa0", " ")
+        assert "Ten seconds." in read
+        assert "Intro." not in read
+        scanned = await here.call("manual_scan", manual_id="m", path=path, start_line=line)
+        assert scanned["text"].partition("\n")[0].strip("# ").endswith(read.partition("\n")[0].strip("# "))
+        for noise in (
+            "no heading",
+            "comment of",
+            "toctree",
+            "<a ",
+            "Menu",
+            "hidden",
+            ":toc:",
+            "\\f",
+            "PROPERTIES",
+            "import",
+        ):
+            assert noise not in (await here.call("manual_scan", manual_id="m", path=path))["text"] or noise in read
+        toc = await here.call("manual_toc", manual_id="m", depth="deep", path_prefix=path)
+        assert [each["title"].lower() for each in toc["items"][0]["headings"]] == ["pumps", "running dry"]
+
+
+async def test_plain_text_is_cut_at_underlined_and_at_numbered_lines(tmp_path: Path) -> None:
+    write(tmp_path, "m/a.txt", TEXT)
+    async with desk(settings_for(tmp_path)) as here:
+        row = await first(here, "running dry")
+        assert (row["title"], row["above"], row["line"]) == ("1.1 Running dry", "PUMPS", 6)
+        text = (await here.call("manual_scan", manual_id="m", path="a.txt"))["text"]
+    assert text == TEXT
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "shown"),
+    [
+        ("a.rst", RST, "See `the valves` and `dry()` in the book."),
+        ("a.rst", RST, "Note: Ten seconds."),
+        ("a.adoc", ADOC, "Ten seconds. See the book and above."),
+        ("a.org", ORG, "Ten seconds. See the book."),
+        ("a.html", HTML, "See the book.\n\na | b"),
+        ("a.ipynb", json.dumps(NOTEBOOK), "```\n# no heading\nrun()\n```\n\n```\nIt ran.\n```"),
+        ("pumps.1", MAN, "--dry=N\nTen seconds."),
+        ("pumps.8", MDOC, "pump\n[-n seconds]\nTen seconds."),
+    ],
+)
+async def test_markup_becomes_the_text_in_it(tmp_path: Path, path: str, text: str, shown: str) -> None:
+    write(tmp_path, f"m/{path}", text)
+    async with desk(settings_for(tmp_path)) as here:
+        await here.call("manual_ls")
+        assert shown in (await here.call("manual_scan", manual_id="m", path=path))["text"]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("a.MD", "md"),
+        ("a.htm", "html"),
+        ("a.asciidoc", "adoc"),
+        ("a.3p", "man"),
+        ("a.text", "txt"),
+        ("a.ipynb", "ipynb"),
+    ],
+)
+async def test_a_listing_tells_the_type_of_each_file(tmp_path: Path, path: str, kind: str) -> None:
+    write(tmp_path, f"m/{path}", "x")
+    async with desk(settings_for(tmp_path)) as here:
+        [item] = (await here.call("manual_ls", id="m"))["items"]
+    assert (item["path"], item["file_type"]) == (path, kind)
+
+
+async def test_what_is_no_file_of_its_type_is_told_and_other_files_are_found(tmp_path: Path) -> None:
+    write(tmp_path, "m/a.ipynb", "{" * 100_000)
+    write(tmp_path, "m/release.1", "Running dry\n===========\n\nTen seconds.\n")
+    async with desk(settings_for(tmp_path)) as here:
+        found = await here.call("manual_search", query="running dry")
+        assert [row["path"] for row in found["results"]] == ["release.1"]
+        assert (found["complete"], found["reason"]) == (False, "m: 1 file not searched (not_a_notebook)")
+        failed = await here.fail("manual_scan", manual_id="m", path="a.ipynb")
+        assert failed["code"] == "conflict"
 
 
 @pytest.mark.parametrize("front", ["search:\n  exclude: true\n", "search: {exclude: true}\n"])
@@ -50,6 +248,18 @@ async def test_a_page_that_its_author_excludes_is_read_and_not_found(tmp_path: P
         assert found["complete"] is True
         read = await here.call("manual_read", ref={"manual_id": "m", "path": "a.md"})
         assert "Ten seconds." in read["text"]
+
+
+async def test_settings_say_which_formats_are_served(tmp_path: Path) -> None:
+    for name in ("a.md", "b.rst", "c.json"):
+        write(tmp_path, f"m/{name}", "seals")
+    settings = settings_for(tmp_path)
+    chosen = replace(settings, manuals=replace(settings.manuals, formats=("md", "json")))
+    async with desk(chosen) as here:
+        assert [item["name"] for item in (await here.call("manual_ls", id="m"))["items"]] == ["a.md", "c.json"]
+        assert (await here.fail("manual_scan", manual_id="m", path="b.rst"))["code"] == "forbidden"
+        found = await here.call("manual_search", query="gaskets")
+        assert (found["complete"], found["reason"]) == (False, "1 file of another format is not served (1 .rst)")
 
 
 # Any folder

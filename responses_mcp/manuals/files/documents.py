@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Hashable
 from typing import BinaryIO, Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, encoding_of, spans
 from responses_mcp.manuals.formats import CONVERTERS, PLAIN
-from responses_mcp.manuals.formats.document import Document, lines_of
+from responses_mcp.manuals.formats.document import Document, Unserved, checked_lines
 from responses_mcp.manuals.requests.paths import file_type
 
 NOT_TEXT: Final = "not_text"
 
 _SIZE: Final = 256 * 1024  # bytes read at once
-_LINES_BETWEEN_CHECKS: Final = 4096
-
-
-class Unserved(Exception):  # no fault of the program
-    """There is nothing to search in a file; `reason` says why."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+_MOST_KEPT: Final = 4 * 1024 * 1024  # characters of documents that are read page by page
 
 
 def content_of(handle: BinaryIO, most: int, check: CancellationCheck) -> bytes:
@@ -46,16 +39,24 @@ def document_of(path: str, content: bytes, check: CancellationCheck) -> Document
         raise Unserved(NOT_TEXT)
     text = "".join(span.text for span in spans(source, check, encoding=encoding))
     if kind in PLAIN:
-        return Document(text, PLAIN[kind](_checked(text, check)))
-    return CONVERTERS[kind](text)
+        return Document(text, PLAIN[kind](line[:ENOUGH_OF_A_LINE] for line in checked_lines(text, check)))
+    return CONVERTERS[kind](text, check)
 
 
-def _checked(text: str, check: CancellationCheck) -> Iterator[str]:
-    for number, line in enumerate(_short(lines_of(text))):
-        if not number % _LINES_BETWEEN_CHECKS:
-            check()
-        yield line
+class Documents:
+    """The documents that were made last of files that are not served as they are; threads may share it."""
 
+    def __init__(self) -> None:
+        self._kept: dict[Hashable, Document] = {}
+        self._lock = threading.Lock()
 
-def _short(lines: Iterable[str]) -> Iterator[str]:
-    return (line[:ENOUGH_OF_A_LINE] for line in lines)
+    def get(self, key: Hashable, make: Callable[[], Document]) -> Document:
+        """Return the document of a state of a file, made unless it is kept."""
+        with self._lock:
+            found = self._kept.pop(key, None)
+        document = make() if found is None else found
+        with self._lock:
+            self._kept[key] = document
+            while len(self._kept) > 1 and sum(len(each.text) for each in self._kept.values()) > _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+        return document

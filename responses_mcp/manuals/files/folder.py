@@ -28,9 +28,11 @@ from responses_mcp.errors import exhausted
 from responses_mcp.manuals.cancellation import CancellationCheck, unchecked
 from responses_mcp.manuals.errors import ErrorCode, ManualsError
 from responses_mcp.manuals.files.directories import Directory, open_root
+from responses_mcp.manuals.files.documents import Documents
 from responses_mcp.manuals.files.exclusion import Exclusion
 from responses_mcp.manuals.files.texts import Anchors, visible
 from responses_mcp.manuals.requests.paths import (
+    FILE_TYPES,
     ROOT_ID,
     Kind,
     ending_of,
@@ -41,6 +43,7 @@ from responses_mcp.manuals.requests.paths import (
     require_single_name,
     served_name,
 )
+from responses_mcp.settings.model import ManualsSettings
 
 UNREADABLE: Final = "unreadable"
 TOO_DEEP: Final = "too_deep"
@@ -57,6 +60,9 @@ DOCUMENTS: Final = frozenset(
 
 EXCLUDED: Final = ("node_modules", "__pycache__", ".venv")
 """Patterns of what is left out unless settings say otherwise."""
+
+LARGEST: Final = 16 * 1024 * 1024
+"""Bytes of a file that is searched, or read in another form than its own, unless settings say otherwise."""
 
 _T = TypeVar("_T")
 _DEEPEST: Final = 64  # levels of folders; each costs a descriptor while it is walked
@@ -88,18 +94,20 @@ class Stamp(NamedTuple):
 class _Open:
     """An open folder, with the names that lead to it as on disk, the id of its manual first.
 
-    `is_root` tells that it is the root, of which only the files belong to the manual.
+    Files of types in `formats` are served. `is_root` tells that it is the root, of which only the files belong to the
+    manual.
     """
 
     directory: Directory
     spelled: tuple[str, ...]
     exclusion: Exclusion
+    formats: frozenset[str]
     is_root: bool = False
 
     def entered(self, directory: Directory, name: str) -> _Open:
         """Return the folder of that name in it, which `directory` is."""
         spelled = (*self.spelled, name if self.spelled else id_of(name))
-        return _Open(directory, spelled, self.exclusion.entered(directory, name))
+        return _Open(directory, spelled, self.exclusion.entered(directory, name), self.formats)
 
     def entries(
         self, check: CancellationCheck, refused: dict[str, str] | None = None, others: Counter[str] | None = None
@@ -118,7 +126,7 @@ class _Open:
                 kind: Kind = "dir" if entry.is_dir(follow_symlinks=False) else "file"
                 if (kind == "dir" and self.is_root) or self.exclusion.leaves_out(name, is_folder=kind == "dir"):
                     continue
-                if kind == "file" and (file_type(name) is None or not entry.is_file(follow_symlinks=False)):
+                if kind == "file" and (file_type(name) not in self.formats or not entry.is_file(follow_symlinks=False)):
                     if others is not None and entry.is_file(follow_symlinks=False):
                         ending = ending_of(name)
                         others[ending] += 1
@@ -134,17 +142,35 @@ class _Open:
 class Folder:
     """The manuals below `root`. Nothing is touched or remembered until a method is called; threads may share it.
 
-    `exclude` are patterns of what is left out of all of them.
+    `exclude` are patterns of what is left out of all of them, `formats` the types of files that are served. Files of
+    over `largest` bytes are not converted.
 
     All methods raise `ManualsError` with one of the codes `invalid_parameter`, `invalid_path`, `forbidden`,
     `out_of_scope`, `not_found`, and `conflict` for what is there but cannot be read.
     """
 
-    def __init__(self, root: Path, exclude: Iterable[str] = EXCLUDED) -> None:
+    def __init__(
+        self,
+        root: Path,
+        exclude: Iterable[str] = EXCLUDED,
+        *,
+        formats: Iterable[str] = FILE_TYPES,
+        largest: int = LARGEST,
+    ) -> None:
         self.root = os.fspath(root)
+        self.largest = largest
+        self._formats = frozenset(formats)
+        self.documents = Documents()
         self._exclusion = Exclusion(exclude)
         # Of one state of a file, by manual, path and stamp.
         self.anchors: Callable[[str, str, Stamp], Anchors] = lru_cache(_FILES_WITH_ANCHORS)(lambda *_: Anchors())
+
+    @classmethod
+    def of(cls, settings: ManualsSettings) -> Folder:
+        """Return the folder that settings name, which must name one."""
+        return cls(
+            Path(settings.root or ""), settings.exclude, formats=settings.formats, largest=settings.max_file_bytes
+        )
 
     def manuals(self) -> list[str]:
         """Return the ids of the manuals, by code point of their names. A root that does not exist has none."""
@@ -171,7 +197,7 @@ class Folder:
         return [name for name, kind in entries if kind == "dir"], has_files
 
     def _top(self, top: Directory) -> _Open:
-        return _Open(top, (), self._exclusion.entered(top))
+        return _Open(top, (), self._exclusion.entered(top), self._formats)
 
     def _own_name(self, folders: Iterable[str]) -> str:
         """Return the name of the manual of the files in the root, beside folders of these names."""
@@ -247,7 +273,9 @@ class Folder:
         with self._inside(manual_id, above) as place:
             asked = "/".join([*above, name])
             directory = place.directory
-            number, found = _at(directory, name, partial(_open_served, directory), manual_id, asked, folder=False)
+            number, found = _at(
+                directory, name, partial(_open_served, directory, place.formats), manual_id, asked, folder=False
+            )
             if place.exclusion.leaves_out(found, is_folder=False):
                 os.close(number)
                 raise _left_out(manual_id, asked)
@@ -347,9 +375,9 @@ def _writable(name: str) -> str:
     return "".join(each if served_name(f"a{each}") or each == "\\" else f"<U+{ord(each):04X}>" for each in shown)
 
 
-def _open_served(directory: Directory, name: str) -> int:
+def _open_served(directory: Directory, formats: frozenset[str], name: str) -> int:
     number = directory.open(name)
-    if file_type(name) is not None and stat.S_ISREG(os.fstat(number).st_mode):
+    if file_type(name) in formats and stat.S_ISREG(os.fstat(number).st_mode):
         return number
     os.close(number)
     raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
@@ -401,7 +429,7 @@ def _refused(
         return _missing(manual_id, path)
     if not folder and stat.S_ISDIR(mode):
         return _error("not_found", f"{what} is a folder, not a file", manual_id, path)
-    if not folder and mode and not (stat.S_ISREG(mode) and file_type(name)):
+    if not folder and mode and (not stat.S_ISREG(mode) or error.errno == errno.EINVAL):
         return _error("forbidden", f"{what} is not served: it is no ordinary file of a type that is", manual_id, path)
     if error.errno == errno.ELOOP:
         return _error("out_of_scope", f"{what} leads out of the manual", manual_id, path)

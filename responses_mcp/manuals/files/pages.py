@@ -5,6 +5,7 @@ Places are counted in characters of the text that `texts` gives, so pages join t
 
 from __future__ import annotations
 
+import io
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -14,11 +15,12 @@ from typing import Any, BinaryIO, Final, TypeVar
 
 from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.files.documents import content_of, document_of
 from responses_mcp.manuals.files.folder import Folder, Stamp
 from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, START, Anchor, Anchors, Lines, Span, encoding_of, spans
 from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.formats import PLAIN
-from responses_mcp.manuals.formats.document import Heading, Outline
+from responses_mcp.manuals.formats.document import Document, Heading, Outline, Unserved
 from responses_mcp.manuals.requests.paths import FileType, file_type
 
 _T = TypeVar("_T")
@@ -211,8 +213,7 @@ def steadily(
     for _ in range(_TRIES):
         with folder.open(manual_id, path) as handle:
             stamp = Stamp.of(os.fstat(handle.fileno()))
-            kind = file_type(handle.name) or "md"
-            text = Text(handle, stamp, folder.anchors(manual_id, handle.name, stamp), check, kind)
+            text = _text_of(folder, manual_id, handle, stamp, check)
             try:
                 outcome = work(text)
             except ManualsError:
@@ -224,6 +225,29 @@ def steadily(
     raise ManualsError(
         "conflict", f"'{path}' is being changed while it is read; ask again when it is complete.", path=path
     )
+
+
+def _text_of(folder: Folder, manual_id: str, handle: BinaryIO, stamp: Stamp, check: CancellationCheck) -> Text:
+    kind = file_type(handle.name) or "md"
+    anchors = folder.anchors(manual_id, handle.name, stamp)
+    if kind in PLAIN:
+        return Text(handle, stamp, anchors, check, kind)
+    if stamp.size > folder.largest:
+        raise ManualsError(
+            "conflict", f"'{handle.name}' is larger than manuals.max_file_bytes, {folder.largest}.", path=handle.name
+        )
+
+    def made() -> Document:
+        return document_of(handle.name, content_of(handle, folder.largest, check), check)
+
+    try:
+        document = folder.documents.get((manual_id, handle.name, stamp), made)
+    except Unserved as error:
+        message = f"There is no text to serve in '{handle.name}' ({error.reason})."
+        raise ManualsError("conflict", message, path=handle.name) from error
+    anchors.outline, anchors.known, anchors.encoding = document.outline, True, "utf-8"
+    served = io.BytesIO(document.text.encode("utf-8", "surrogatepass"))
+    return Text(served, stamp, anchors, check, kind)
 
 
 def _no_heading(wanted: int | None, nearest: Sequence[Heading]) -> ManualsError:

@@ -27,7 +27,8 @@ _MOST_IN_FOLDER: Final = 1000  # rows of a folder that is read
 _MOST_CHARS: Final = 50_000  # of a file at once, as manual_scan allows
 _DEEPEST: Final = 64  # levels of folders, as everywhere
 _JSON: Final = "application/json"
-_TYPES: Final = {"md": "text/markdown", "json": _JSON}
+_TYPES: Final = {"md": "text/markdown", "markdown": "text/markdown", "json": _JSON}
+_TEXT: Final = "text/plain"  # as all other types are served
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +78,11 @@ def read_resource(folder: Folder, place: Place, check: CancellationCheck) -> lis
         section, end = read(folder, ReadRequest(place.manual_id, place.path, place.line, _MOST_CHARS), check)
         text, following = section["text"], end.char_offset if section["truncated"] else None
         uri = f"{uri}#line={place.line}"
-    contents = [{"uri": uri, "mimeType": _TYPES[file_type(place.path.strip()) or "md"], "text": text}]
+    contents = [{"uri": uri, "mimeType": _TYPES.get(file_type(place.path.strip()) or "", _TEXT), "text": text}]
     if following is not None:
         further = uri_of(place.manual_id, place.path, char=following)
         note = f"This is not all of it: {further} is what follows."
-        contents.append({"uri": further, "mimeType": "text/plain", "text": note})
+        contents.append({"uri": further, "mimeType": _TEXT, "text": note})
     return contents
 
 
@@ -123,7 +124,7 @@ def _file(folder: Folder, manual_id: str, path: str) -> dict[str, Any]:
         "uri": uri_of(manual_id, path),
         "name": path.rpartition("/")[2],
         "title": f"{name_of(manual_id)}/{path}",
-        "mimeType": _TYPES[file_type(path) or "md"],
+        "mimeType": _TYPES.get(file_type(path) or "", _TEXT),
     }
     with suppress(ManualsError), folder.open(manual_id, path) as handle:  # it cannot be read now, but perhaps later
         row["size"] = os.fstat(handle.fileno()).st_size

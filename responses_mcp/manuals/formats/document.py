@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
+
+from responses_mcp.manuals.cancellation import CancellationCheck
 
 MOST_HEADINGS: Final = 100_000
 """Headings of a file; what follows the last of them is its text."""
 
 LONGEST_TITLE: Final = 300
 """Characters of a title."""
+
+_LINES_BETWEEN_CHECKS: Final = 4096
+
+
+class Unserved(Exception):  # no fault of the program
+    """There is nothing to search in a file; `reason` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +115,39 @@ def lines_of(text: str) -> Iterator[str]:
         yield text[start:end]
         start = end + 1
     yield text[start:]
+
+
+def checked_lines(text: str, check: CancellationCheck) -> Iterator[str]:
+    """Yield the lines of a text, and ask now and then whether to stop."""
+    for number, line in enumerate(lines_of(text)):
+        if not number % _LINES_BETWEEN_CHECKS:
+            check()
+        yield line
+
+
+class Page:
+    """A page that a format writes line by line, in as many lines as it reads or in others."""
+
+    def __init__(self) -> None:
+        self.title = ""
+        self.lines: list[str] = []
+        self._headings: list[Heading] = []
+
+    def heading(self, level: int, title: str, *, back: int = 0) -> None:
+        """Begin a section with a line that has its title; or with the one written so many lines before."""
+        shown = " ".join(title.split())[:LONGEST_TITLE]
+        if back:
+            line, lines = len(self.lines) - back + 1, back
+        else:
+            self.lines.append(shown)
+            line, lines = len(self.lines), 1
+        if len(self._headings) < MOST_HEADINGS:
+            self._headings.append(Heading(line, level, shown, lines))
+
+    def document(self) -> Document:
+        """Return it as it is now; what stands before the first heading is named by `title`."""
+        outline = outline_of(self._headings, self.lines)
+        return Document("\n".join(self.lines), replace(outline, front_title=self.title))
 
 
 def sections(lines: Iterable[str], outline: Outline) -> Iterator[Section]:

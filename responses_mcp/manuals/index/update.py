@@ -21,9 +21,9 @@ from typing import Final, NamedTuple
 from responses_mcp.errors import exhausted
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.files.documents import Unserved, content_of, document_of
+from responses_mcp.manuals.files.documents import content_of, document_of
 from responses_mcp.manuals.files.folder import UNREADABLE, Folder, Stamp
-from responses_mcp.manuals.formats.document import Document
+from responses_mcp.manuals.formats.document import Document, Unserved
 from responses_mcp.manuals.index.rows import entries, indexed
 from responses_mcp.manuals.index.store import Blocked, Store, broken
 from responses_mcp.manuals.index.vectors import Kept, has_vectors

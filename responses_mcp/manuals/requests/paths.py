@@ -7,7 +7,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from responses_mcp.manuals.errors import ManualsError
 
@@ -17,12 +17,20 @@ ROOT_ID: Final = "manuals"
 NAMESAKE_ID: Final = "manual::manuals"
 """The id of a manual whose folder is called as the root is."""
 
-FileType = Literal["md", "markdown", "json"]
+FileType = Literal["md", "markdown", "mdx", "txt", "rst", "adoc", "org", "html", "ipynb", "man", "json"]
 Kind = Literal["dir", "file"]
 
 _KINDS: Final[Mapping[str, Kind]] = {"dir": "dir", "file": "file"}
-_TYPES: Final[Mapping[str, FileType]] = {"md": "md", "markdown": "markdown", "json": "json"}
-_LONGEST_ENDING: Final = 9  # characters
+_TYPES: Final[Mapping[str, FileType]] = {
+    "md": "md", "markdown": "markdown", "mdx": "mdx", "txt": "txt", "text": "txt", "rst": "rst", "adoc": "adoc",
+    "asciidoc": "adoc", "org": "org", "html": "html", "htm": "html", "xhtml": "html", "ipynb": "ipynb",
+    "man": "man", "mdoc": "man", "json": "json",
+    **{f"{section}{kind}": "man" for section in "12345678" for kind in ("", "p", "m", "x", "ssl", "posix")},
+}  # fmt: skip
+FILE_TYPES: Final[tuple[FileType, ...]] = get_args(FileType)
+"""All types of files that can be served."""
+
+_LONGEST_ENDING: Final = 10  # characters, with the dot
 _LONGEST_PATH: Final = 4096  # characters; no system opens longer ones
 _DRIVE: Final = re.compile(r"[A-Za-z]:(?:/|$)")
 _DRIVE_ON_WINDOWS: Final = re.compile(r"[A-Za-z]:")
@@ -35,8 +43,8 @@ _CANNOT_BE_ASKED_FOR: Final = re.compile(r"\A\.|\A\s*\Z|[\\\0-\x1f\x7f-\x9f\ud80
 
 def file_type(path: str) -> FileType | None:
     """Return the type of a file that is served, by its extension in any case; None for all others."""
-    ending = path[-_LONGEST_ENDING:].rpartition(".")[2].lower()
-    return _TYPES.get(ending)
+    _, dot, ending = path[-_LONGEST_ENDING:].rpartition(".")
+    return _TYPES.get(ending.lower()) if dot else None
 
 
 def ending_of(name: str) -> str:

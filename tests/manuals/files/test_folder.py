@@ -122,7 +122,7 @@ def test_a_root_that_is_a_file_is_a_conflict(root: Path) -> None:
 
 
 def test_every_markdown_and_json_file_is_walked_with_its_stamp(root: Path) -> None:
-    write(root / "docs/readme.txt")
+    write(root / "docs/readme.xyz")
     write(root / "docs/folder.md/inner.md")
     found = dict(Folder(root).walk("docs", unchecked, {}))
     assert sorted(found) == ["a.md", "folder.md/inner.md", "ja/b.JSON", "ja/deep/c.Md"]
@@ -348,7 +348,7 @@ def test_of_two_files_that_differ_in_spelling_only_each_is_found_by_its_own(root
 
 @pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="file names are text there")
 def test_names_that_cannot_be_served_are_left_out_with_the_reason(root: Path) -> None:
-    names = ("caf\udce9.md", "back\\slash.md", "new\nline.md", "ja/\x1b[2J/x.md", ".hidden\n.md", "a\x85.txt")
+    names = ("caf\udce9.md", "back\\slash.md", "new\nline.md", "ja/\x1b[2J/x.md", ".hidden\n.md", "a\x85.xyz")
     for name in (*names, "exe\u202edm.md", "ja/co\xadop/x.md"):
         write(root / "docs" / name)
     left_out: dict[str, str] = {}

@@ -15,7 +15,7 @@ from responses_mcp.manuals.requests.paths import child_id
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
-    for name in ("docs/b.md", "docs/a/x.JSON", "docs/a/sub/deep.md", "docs/c.txt", "docs/.hidden/y.md", "あ/z.md"):
+    for name in ("docs/b.md", "docs/a/x.JSON", "docs/a/sub/deep.md", "docs/c.xyz", "docs/.hidden/y.md", "あ/z.md"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x", encoding="utf-8")

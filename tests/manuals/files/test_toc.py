@@ -26,7 +26,7 @@ def root(tmp_path: Path) -> Path:
     write(tmp_path, "b/plain.md", "no heading at all")
     write(tmp_path, "bb/other.md", "# Other")
     write(tmp_path, "a.md", "# A")
-    write(tmp_path, "skipped.txt", "# no")
+    write(tmp_path, "skipped.xyz", "# no")
     return tmp_path
 
 
