@@ -46,7 +46,7 @@ from responses_mcp.responses_api.response.web_pages import page_key, shown, with
 from responses_mcp.sanitization import sanitized
 from responses_mcp.secrets import OutgoingText, Redactor
 from responses_mcp.settings.files import read_config
-from responses_mcp.settings.findings import Findings, looks_like_key, masked, printable
+from responses_mcp.settings.findings import Findings, printable
 from responses_mcp.settings.model import OpenAISettings, Settings
 from responses_mcp.settings.system_policy import instructions_from
 from responses_mcp.testing import Json, bodies, open_fake_api
@@ -202,8 +202,7 @@ SCANS: dict[str, Callable[[str], object]] = {
     "spacing": spaced,
     "a name of a file": parts_of,
     "an id of a file": lambda text: parse_child_id(f"file::m::{text}"),
-    "what looks like a key": looks_like_key,
-    "what is masked": lambda text: masked(text, ["canary-secret"]),
+    "what may be a key": Findings().may_be_key,
     "what is printable": printable,
     "a question that leaves": OutgoingText("mask").question,
 }

@@ -131,7 +131,7 @@ def header_values(
     names: dict[str, str] = {}
     values: dict[str, str] = {}
     for header, variable in wanted.items():
-        wrong = _wrong(header, variable, environ, {name.lower() for name in names})
+        wrong = _wrong(header, variable, {name.lower() for name in names}, environ, findings)
         if wrong is not None:
             what, cure = wrong
             findings.problem("openai.headers_env", *what, where=where, cure=cure)
@@ -145,17 +145,17 @@ def header_values(
 
 
 def _wrong(
-    header: object, variable: object, environ: Mapping[str, str], seen: set[str]
+    header: object, variable: object, seen: set[str], environ: Mapping[str, str], findings: Findings
 ) -> tuple[tuple[Part, ...], str] | None:
     """Return why a header cannot be sent, and the cure; None if it can."""
-    if not isinstance(header, str) or not re.fullmatch(_NAME, header):
+    if not isinstance(header, str) or not re.fullmatch(_NAME, header) or findings.may_be_key(header):
         return (": expected header names, got ", *described(header)), "correct the name"
     at = (".", Raw(header, quoted=False))
     if header.lower() in _OURS:
         return (*at, ": expected a header that may be set, got one that the request itself needs"), "remove it"
     if header.lower() in seen:
         return (*at, ": expected each header once, got it again in other letter case"), "remove one of the two"
-    if not isinstance(variable, str) or not env_name(variable):
+    if not isinstance(variable, str) or not env_name(variable, findings):
         got: tuple[Part, ...] = ("other text (not shown)",) if isinstance(variable, str) else described(variable)
         name = "put the value into an environment variable and write its name here"
         return (*at, ": expected the name of an environment variable, got ", *got), name

@@ -8,14 +8,13 @@ masked before it is shortened.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-_KEY_FORM: Final = r"\bsk-[A-Za-z0-9_\-]{8,}"
+from responses_mcp.secrets import Redact, Redactor
+
 _OPAQUE: Final = r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{24,}"
-_MASK: Final = "[not shown]"
-_SHORTEST_SECRET: Final = 6
+_SHORTEST_SECRET: Final = 4  # characters, as a `Redactor` has it
 _AT_MOST: Final = 50
 
 
@@ -38,20 +37,6 @@ def place(path: Path, line: int = 0, column: int = 0) -> tuple[Part, ...]:
     return (*parts, f" column {column}") if column else parts
 
 
-def looks_like_key(text: str) -> bool:
-    """Tell whether text has the form of a secret: `sk-…`, or 24 or more letters and digits in one run."""
-    return bool(re.search(_KEY_FORM, text) or re.fullmatch(_OPAQUE, text))
-
-
-def masked(text: str, secrets: Iterable[str]) -> str:
-    """Return text with every secret, and whatever has the form of an OpenAI key, replaced by a note."""
-    # The longest first, so that a secret which is part of another one leaves no rest behind.
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= _SHORTEST_SECRET:
-            text = text.replace(secret, _MASK)
-    return re.sub(_KEY_FORM, _MASK, text)
-
-
 def printable(text: str) -> str:
     """Return text on one line, with controls, line ends and lone surrogates as escapes."""
     if text.isprintable():
@@ -65,6 +50,20 @@ class _Finding(NamedTuple):
     what: tuple[Part, ...]
     where: tuple[Part, ...]
     cure: str
+
+    def sentence(self, redact: Redact) -> str:
+        """Return the finding in words, with text from outside redacted first and shortened then."""
+        what, where = ("".join(_shown(part, redact) for part in parts) for parts in (self.what, self.where))
+        return f"{what} ({where}); {self.cure}{'' if self.cure.endswith('?') else '.'}"
+
+
+def _shown(part: Part, redact: Redact) -> str:
+    if isinstance(part, str):
+        return part
+    text = printable(redact(part.text))
+    if len(text) > part.limit:
+        text = f"{text[: part.limit - 1]}…"
+    return f'"{text}"' if part.quoted else text
 
 
 class Findings:
@@ -82,7 +81,12 @@ class Findings:
 
     def holds_secret(self, text: str) -> bool:
         """Tell whether text contains a secret, or what has the form of one."""
-        return masked(text, self._secrets) != text
+        known = any(secret in text for secret in self._secrets if len(secret) >= _SHORTEST_SECRET)
+        return known or Redactor()(text) != text
+
+    def may_be_key(self, text: str) -> bool:
+        """Tell whether text holds a secret, or is 24 or more letters and digits in one run, as some keys are."""
+        return self.holds_secret(text) or re.fullmatch(_OPAQUE, text) is not None
 
     def problem(self, *what: Part, where: tuple[Part, ...], cure: str) -> None:
         """Add something that has to be cured before calls can work."""
@@ -104,19 +108,8 @@ class Findings:
 
     def _worded(self, findings: list[_Finding]) -> tuple[str, ...]:
         # A file of one mebibyte can hold a hundred thousand wrong keys; nobody reads past the first few.
-        lines = [self._sentence(finding) for finding in findings[:_AT_MOST]]
+        redact = Redactor(self._secrets)
+        lines = [finding.sentence(redact) for finding in findings[:_AT_MOST]]
         if len(findings) > _AT_MOST:
             lines.append(f"{len(findings) - _AT_MOST} more like these; cure the ones above first.")
         return tuple(lines)
-
-    def _sentence(self, finding: _Finding) -> str:
-        what, where = ("".join(map(self._shown, parts)) for parts in (finding.what, finding.where))
-        return f"{what} ({where}); {finding.cure}{'' if finding.cure.endswith('?') else '.'}"
-
-    def _shown(self, part: Part) -> str:
-        if isinstance(part, str):
-            return part
-        text = printable(masked(part.text, self._secrets))
-        if len(text) > part.limit:
-            text = f"{text[: part.limit - 1]}…"
-        return f'"{text}"' if part.quoted else text

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from responses_mcp.settings.findings import masked, printable
+from responses_mcp.secrets import Redact, Redactor
+from responses_mcp.settings.findings import printable
 from responses_mcp.settings.load import LoadedSettings
 from responses_mcp.settings.model import ModelPrice, Settings
 from responses_mcp.settings.schema import SETTINGS, value_of
@@ -40,8 +41,7 @@ def show_config(
         document["problems"] = list(loaded.problems)
     if key_problem is not None:
         document["key_problem"] = key_problem
-    secrets = settings.openai.secrets
-    return json.dumps(_clean(document, secrets), ensure_ascii=False, indent=2)
+    return json.dumps(_clean(document, Redactor(settings.openai.secrets)), ensure_ascii=False, indent=2)
 
 
 def _section(key: str) -> int:
@@ -99,11 +99,11 @@ def _put(tree: dict[str, Any], key: str, value: object) -> None:
     tree[last] = list(value) if isinstance(value, tuple) else value  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _clean(value: Any, secrets: Iterable[str]) -> Any:
+def _clean(value: Any, redact: Redact) -> Any:
     if isinstance(value, str):
-        return printable(masked(value, secrets))
+        return printable(redact(value))
     if isinstance(value, Mapping):
-        return {_clean(key, secrets): _clean(item, secrets) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {_clean(key, redact): _clean(item, redact) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, list):
-        return [_clean(item, secrets) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        return [_clean(item, redact) for item in value]  # pyright: ignore[reportUnknownVariableType]
     return value

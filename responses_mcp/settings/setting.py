@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeGuard
 
 from responses_mcp.secrets import is_unfilled
-from responses_mcp.settings.findings import Findings, Part, Raw, looks_like_key
+from responses_mcp.settings.findings import Findings, Part, Raw
 
 Number = Literal["integer", "number"]
 Word = Literal["boolean", "debug", "choice", "text", "url", "env_name", "time_zone", "path", "folder"]
@@ -142,9 +142,9 @@ def is_list(value: object) -> TypeGuard[list[object]]:
     return isinstance(value, list)
 
 
-def env_name(text: str) -> bool:
+def env_name(text: str, findings: Findings) -> bool:
     """Tell whether text can be the name of an environment variable and is not, by mistake, a key itself."""
-    return bool(re.fullmatch(_ENV_NAME, text)) and not looks_like_key(text)
+    return bool(re.fullmatch(_ENV_NAME, text)) and not findings.may_be_key(text)
 
 
 def names_in(text: str) -> list[str]:
@@ -203,10 +203,10 @@ def from_yaml(setting: Setting, value: object, findings: Findings) -> object:
     elif is_mapping(value):
         if kind in {"json", *_OWN}:
             return _passed_on(value, _OWN.get(kind, ()), findings)
-        if kind in {"headers", "prices"}:
-            return (
-                _prices(value) if kind == "prices" else {name: each for name, each in value.items() if each is not None}
-            )
+        if kind == "prices":
+            return _prices(value, findings)
+        if kind == "headers":
+            return {name: each for name, each in value.items() if each is not None}
     elif isinstance(value, str) and kind not in {"json", "headers", "prices", *_OWN}:
         read = _text(setting, value, findings)
         if isinstance(read, BadValue) and kind in {"path", "folder"} and re.search(_CONTROL, value):
@@ -216,7 +216,7 @@ def from_yaml(setting: Setting, value: object, findings: Findings) -> object:
 
 
 def _bad(value: object, findings: Findings) -> BadValue:
-    if isinstance(value, str) and (findings.holds_secret(value) or looks_like_key(value)):
+    if isinstance(value, str) and findings.may_be_key(value):
         return BadValue(("a value that looks like a key (not shown)",))
     if isinstance(value, str) and is_unfilled(value):
         return BadValue((Raw(value), ", a placeholder left unfilled"))
@@ -240,14 +240,15 @@ def _text(setting: Setting, text: str, findings: Findings) -> str | BadValue:
         return text if text in setting.choices else _bad(text, findings)
     if kind == "env_name":
         # What is no name is most likely the key itself, so it is not repeated.
-        return text if env_name(text) else BadValue(("other text (not shown)",))
+        return text if env_name(text, findings) else BadValue(("other text (not shown)",))
     if not text.strip():
         return BadValue(("empty text",))
     is_word = len(text) <= _LONGEST_TEXT and text.isprintable() and " " not in text
     if kind == "url" and (not is_word or is_unfilled(text)):
         # Whatever else a URL holds, it may hold credentials.
         return BadValue(("text with blanks, controls or unfilled placeholders (not shown)",))
-    if findings.holds_secret(text) or is_unfilled(text):
+    # What is wrong with credentials in an address is told by whoever checks it.
+    if is_unfilled(text) or (not (kind == "url" and "@" in text) and findings.holds_secret(text)):
         return _bad(text, findings)
     if kind in {"path", "folder"}:
         # Undecodable names arrive as lone surrogates and are good paths; control characters never are.
@@ -319,14 +320,14 @@ def _odd(value: object, findings: Findings) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
-def _prices(value: Mapping[str, object]) -> dict[str, dict[str, float]] | BadValue:
+def _prices(value: Mapping[str, object], findings: Findings) -> dict[str, dict[str, float]] | BadValue:
     prices: dict[str, dict[str, float]] = {}
     for model, given in value.items():
         named = given.items() if is_mapping(given) else ()
         fields = {name: float(each) for name, each in named if _is_price(each)}
         missing = {"input", "output"} - fields.keys()
         unknown = fields.keys() - {"input", "output", "cached_input", "web_search"}
-        if missing or unknown or len(fields) < len(named):
+        if missing or unknown or len(fields) < len(named) or findings.may_be_key(model):
             return BadValue(("something else for ", Raw(model)))
         prices[model] = fields
     return prices

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from responses_mcp.settings import LoadedSettings, show_config
-from responses_mcp.settings.findings import looks_like_key, masked, printable
+from responses_mcp.settings.findings import Findings, printable
 from responses_mcp.settings.schema import SETTINGS
 
 from .loading import CANARY, clean, load, problem
@@ -123,16 +123,28 @@ def test_a_long_secret_is_masked_before_it_is_cut(tmp_path: Path) -> None:
     assert "quiet" not in problem(loaded)
 
 
-def test_a_secret_inside_another_leaves_no_rest_and_very_short_ones_garble_no_message() -> None:
-    assert masked("an abcdefgh-ijkl b", ["abcdefgh", "abcdefgh-ijkl", "a"]) == "an [not shown] b"
+@pytest.mark.parametrize(
+    "yaml",
+    [
+        "prices: {{{}: {{input: 1, output: 2}}}}",
+        "openai: {{headers_env: {{{}: HOME}}}}",
+        "model_profiles: {{answer: {{request: {{metadata: {{a: [{}]}}}}}}}}",
+        "model_profiles: {{answer: {{web_search: {{{}: 1}}}}}}",
+        "model_profiles: {{{}: {{}}}}",
+    ],
+)
+def test_a_key_in_a_mapping_that_is_kept_is_a_finding_that_does_not_show_it(yaml: str, tmp_path: Path) -> None:
+    for key in (CANARY, OPAQUE):
+        loaded = load(tmp_path, yaml.format(key) + "\n", {"OPENAI_API_KEY": key, "HOME": "x"})
+        assert len(loaded.problems) + len(loaded.warnings) == 1
+        silent(loaded, key)
 
 
 @pytest.mark.parametrize(
     "text", ["/home/user/task-management-notes", "disk-0123456789", "gpt-5.4-mini", "answer_detailed"]
 )
 def test_ordinary_words_are_no_keys(text: str) -> None:
-    assert masked(text, []) == text
-    assert not looks_like_key(text)
+    assert not Findings().may_be_key(text)
 
 
 def test_text_from_outside_stays_on_one_line() -> None:
