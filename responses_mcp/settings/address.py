@@ -34,17 +34,8 @@ _NAME: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}"
 
 _OURS: Final = frozenset(
     {
-        "connection",
-        "content-length",
-        "content-type",
-        "expect",
-        "host",
-        "keep-alive",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
+        *("connection", "content-length", "content-type", "expect", "host", "keep-alive", "proxy-connection"),
+        *("te", "trailer", "transfer-encoding", "upgrade"),
     }
 )
 """Headers that belong to the request itself; setting them would break its framing."""

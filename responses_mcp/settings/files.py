@@ -58,14 +58,13 @@ def cache_folder(environ: Mapping[str, str], home: Path | None, *, windows: bool
 
 def state_folder(environ: Mapping[str, str], home: Path | None, *, windows: bool, mac: bool) -> Path | None:
     """Return the folder for what is to be kept, which need not exist; None for a user without a home."""
+    if windows:
+        return cache_folder(environ, home, windows=True, mac=mac)
     named = Path(environ.get("XDG_STATE_HOME", ""))
-    if not windows and not mac:
-        if named.is_absolute():
-            return named
-        return None if home is None else home / ".local" / "state"
-    if mac:
-        return None if home is None else home / "Library" / "Application Support"
-    return cache_folder(environ, home, windows=windows, mac=mac)
+    if not mac and named.is_absolute():
+        return named
+    kept = Path("Library", "Application Support") if mac else Path(".local", "state")
+    return None if home is None else home / kept
 
 
 def read_text(path: Path, limit: int) -> str | Unread:

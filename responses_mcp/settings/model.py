@@ -33,9 +33,7 @@ class FileSearch:
     """A search of files that lie with the API."""
 
     vector_store_ids: Annotated[
-        tuple[str, ...],
-        Form("names"),
-        "Ids of the vector stores that are searched along with the web; without any there is no search of files.",
+        tuple[str, ...], Form("names"), "Vector stores that are searched, too; without any, no search of files."
     ] = ()
     max_num_results: Annotated[int | None, Between(1, 50), "Pieces of files that one search gives."] = None
     score_threshold: Annotated[float | None, Between(0, 1), "How well a piece of a file must fit; 1 is best."] = None
@@ -50,9 +48,7 @@ class Profile:
 
     model: Annotated[str, Form("text"), "Model id that the tool calls."] = "gpt-5.2"
     reasoning_effort: Annotated[
-        str,
-        Form("choice", EFFORTS),
-        "Reasoning effort. If the model refuses it, the nearest that the refusal lists is used.",
+        str, Form("choice", EFFORTS), "Reasoning effort. If the model refuses it, the nearest that it lists is used."
     ] = "medium"
     verbosity: Annotated[str, Form("choice", VERBOSITIES), "Length of the answer, for models that know it."] = "medium"
     background: Annotated[
@@ -112,21 +108,14 @@ class OpenAISettings:
     """
 
     api_key_env: Annotated[
-        str,
-        Form("env_name"),
-        "Name of the environment variable that holds the API key. The key itself never goes into a file.",
+        str, Form("env_name"), "Environment variable that holds the API key. The key itself never goes into a file."
     ] = "OPENAI_API_KEY"
     base_url: Annotated[
-        str,
-        Form("url"),
-        Env("OPENAI_BASE_URL"),
-        "Where the Responses API is. Must be https unless the host is loopback or `openai.allow_http` is true.",
+        str, Form("url"), Env("OPENAI_BASE_URL"), "Where the API is: https, or http as `openai.allow_http` says."
     ] = "https://api.openai.com/v1"
     allow_http: Annotated[bool, "Let `openai.base_url` be http on a host that is not loopback."] = False
     headers_env: Annotated[
-        Mapping[str, str],
-        Form("headers"),
-        "Extra request headers: header name to the name of the environment variable that holds its value.",
+        Mapping[str, str], Form("headers"), "Extra request headers: name to the environment variable of its value."
     ] = field(default_factory=_nothing)
     api_key: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=_nothing, repr=False)
@@ -145,7 +134,7 @@ class RequestSettings:
         int,
         Between(1, _A_DAY, default_below=True),
         Env("OPENAI_API_TIMEOUT"),
-        "Milliseconds that one call may take in all, retries and waits included.",
+        "Milliseconds for a call, all retries included.",
     ] = 300_000
     handoff_ms: Annotated[
         int,
@@ -162,21 +151,13 @@ class RequestSettings:
         "take tasks.",
     ] = 10_000
     max_retries: Annotated[
-        int,
-        Between(0, 10),
-        Env("OPENAI_MAX_RETRIES"),
-        "Retries after the first request, for 429, 5xx and lost connections.",
+        int, Between(0, 10), Env("OPENAI_MAX_RETRIES"), "Retries after the first request: 429, 5xx, lost connections."
     ] = 3
     max_connections: Annotated[
-        int,
-        Between(1, 10_000),
-        Env("OPENAI_MAX_CONNECTIONS"),
-        "Upstream connections at once; further calls wait their turn.",
+        int, Between(1, 10_000), Env("OPENAI_MAX_CONNECTIONS"), "Connections to the API at once; further calls wait."
     ] = 256
     max_reply_bytes: Annotated[
-        int,
-        Between(64 * 1024, 64 * 1024 * 1024),
-        "Largest reply that is read, in bytes, behind its compression; of a stream, the largest event.",
+        int, Between(64 * 1024, 64 * 1024 * 1024), "Largest reply, or event of a stream, in bytes."
     ] = 8 * 1024 * 1024
     propagate_trace: Annotated[
         bool, "Send `traceparent`, `tracestate` and `baggage` of a request's `_meta` to the API as headers."
@@ -193,17 +174,14 @@ class SystemPolicy:
     """Which text becomes the model's instructions (spec 4): built in, or a file merged with it."""
 
     source: Annotated[
-        Literal["builtin", "file"],
-        "Where the model's instructions come from: the built-in policy, or `policy.system.path`.",
+        Literal["builtin", "file"], "Where the model's instructions come from: built in, or `policy.system.path`."
     ] = "builtin"
     path: Annotated[
-        str | None,
-        Form("path"),
-        "Text file (UTF-8, at most 256 KiB) with instructions; relative to the folder of the YAML file.",
+        str | None, Form("path"), "Text file (UTF-8, at most 256 KiB); relative to the folder of the YAML file."
     ] = None
     merge: Annotated[
         Literal["replace", "prepend", "append"],
-        "How the file meets the built-in policy: in its place, before it, or after it.",
+        "Where the file goes: in place of the built-in policy, before or after it.",
     ] = "replace"
 
 
@@ -238,14 +216,10 @@ class SearchSettings:
         False
     )
     timeout_ms: Annotated[
-        int,
-        Between(1, _A_DAY, default_below=True),
-        "Milliseconds that one try of `chatgpt_o3_search` may take.",
+        int, Between(1, _A_DAY, default_below=True), "Milliseconds that one try of `chatgpt_o3_search` may take."
     ] = 30_000
     max_attempts: Annotated[
-        int,
-        Between(1, 10),
-        "Tries of `chatgpt_o3_search` in all, for rate limits, lost connections and tries that took too long.",
+        int, Between(1, 10), "Tries of `chatgpt_o3_search`: rate limits, lost connections, slow tries."
     ] = 3
 
 
@@ -254,10 +228,7 @@ class LocaleSettings:
     """Where the people are who ask."""
 
     time_zone: Annotated[
-        str,
-        Form("time_zone"),
-        Env("MCP_TIME_ZONE"),
-        "Time zone in which a day is today: in the hints, in what the model is told, and in dates of access.",
+        str, Form("time_zone"), Env("MCP_TIME_ZONE"), "Time zone in which a day is today: in hints and dates."
     ] = "Asia/Tokyo"
 
 
@@ -342,9 +313,7 @@ class ManualsSettings:
     """
 
     root: Annotated[
-        str | None,
-        Form("folder"),
-        "Folder that holds the manuals, one folder each; relative to the folder of the YAML file.",
+        str | None, Form("folder"), "Folder that holds the manuals, one folder each; relative to that of the YAML file."
     ] = None
     exclude: Annotated[
         tuple[str, ...], Form("names"), "Patterns of what to leave out, as in a `.gitignore`; `!` keeps some."
@@ -373,9 +342,7 @@ class ResearchSettings:
     """
 
     state_dir: Annotated[
-        str | None,
-        Form("folder"),
-        "Folder for what is kept: runs of research, the ledger. Without it, one in the user's state folder.",
+        str | None, Form("folder"), "Folder for runs and the ledger; without it, one in the user's state folder."
     ] = None
     keep_days: Annotated[int, Between(1, 365), "Days for which a run can be asked for."] = 7
     keep_questions: Annotated[bool, "Keep the first words of each question with its run, for the list."] = False
@@ -383,15 +350,11 @@ class ResearchSettings:
         int, Between(1, 1_000), "Runs of one server on their way at once; further ones wait their turn."
     ] = 8
     timeout_ms: Annotated[
-        int,
-        Between(1, 604_800_000, default_below=True),
-        "Milliseconds that a run may take once it is asked; then it is cancelled.",
+        int, Between(1, 604_800_000, default_below=True), "Milliseconds for a run; then it is cancelled."
     ] = 3_600_000
     on_exit: Annotated[Literal["keep", "cancel"], "What becomes of runs on their way when the server ends."] = "keep"
     stores: Annotated[
-        tuple[str, ...],
-        Form("stores"),
-        "Vector stores that a question may have searched along with the web, each as `name=id`.",
+        tuple[str, ...], Form("stores"), "Vector stores that a question may have searched, each as `name=id`."
     ] = ()
     store: Annotated[bool, "Whether the API keeps runs. `false` ends a run with its server or connection."] = True
 
@@ -430,9 +393,7 @@ class LimitSettings:
         int | None, Between(0, _LARGE), "Calls with a request to the API that one server may make."
     ] = None
     day_cost_usd: Annotated[
-        float | None,
-        Between(0, 1_000_000),
-        "US dollars that all servers of this user may spend in a day (UTC). Needs `usage.ledger`.",
+        float | None, Between(0, 1_000_000), "US dollars a day (UTC) for all servers of this user. Needs the ledger."
     ] = None
 
     @property
@@ -449,16 +410,10 @@ class ServerSettings:
     """
 
     debug: Annotated[
-        bool,
-        Form("debug"),
-        Env("DEBUG"),
-        "Debug log on stderr. `DEBUG` takes 1, true, yes, on; 0, false, no, off; or the path of a log file.",
+        bool, Form("debug"), Env("DEBUG"), "Debug log on stderr. `DEBUG` also takes the path of a log file."
     ] = False
     debug_file: Annotated[
-        str | None,
-        Form("path"),
-        Env(None),
-        "File that receives the debug log too, while it is on; relative to the folder of the YAML file.",
+        str | None, Form("path"), Env(None), "File for the debug log, too; relative to the folder of the YAML file."
     ] = None
     show_config_on_start: Annotated[bool, Env(None), "Print the effective configuration on stderr, then serve."] = False
     line_mode: Annotated[
@@ -491,14 +446,10 @@ class ServerSettings:
         "client goes on.",
     ] = True
     max_message_bytes: Annotated[
-        int,
-        Between(0, _LARGE, least=4096),  # below, hardly a call fits
-        "Largest message that is read, in bytes; 0 means no limit.",
+        int, Between(0, _LARGE, least=4096), "Largest message that is read, in bytes; 0 means no limit."
     ] = 16 * 1024 * 1024
     max_unsent_bytes: Annotated[
-        int,
-        Between(1, _LARGE),
-        "Bytes of output that may wait for a client that does not read, before calls wait too.",
+        int, Between(1, _LARGE), "Bytes of output that may wait for a client that does not read, before calls wait too."
     ] = 64 * 1024 * 1024
     max_in_flight: Annotated[int, Between(1, 1_000_000), "Tool calls accepted at once."] = 4096
     max_result_chars: Annotated[

@@ -13,12 +13,16 @@ from typing import Any, Final
 
 import yaml
 
-from responses_mcp.settings.findings import Findings, Raw, place
+from responses_mcp.settings.findings import Findings, Part, Raw, place
 from responses_mcp.settings.schema import BY_KEY, DROPPED_KEYS, KEY_IN_FILE, MOVED, PROFILES, SECTIONS
 from responses_mcp.settings.setting import SINGLE_QUOTES, described, is_mapping
 
 _LONGEST_NAME: Final = 80
 _MOST_SUGGESTIONS: Final = 50
+_KEY_ELSEWHERE: Final = (
+    "remove it from the file and put the key into the environment variable OPENAI_API_KEY, or the one that "
+    "openai.api_key_env names"
+)
 
 _TAG: Final = "tag:yaml.org,2002:"
 _SCALARS: Final = {
@@ -63,7 +67,7 @@ class _Loader(yaml.SafeLoader):
                 continue
             self._key = f"{above}.{name}" if above else name
             if name in mapping:
-                what = (Raw(self._key, quoted=False, limit=_LONGEST_NAME), ": expected each key once, got it again")
+                what = (_shown(self._key), ": expected each key once, got it again")
                 self._findings.problem(*what, where=place(self._path), cure="remove one of the two")
             else:
                 mapping[name] = self._untyped.construct_object(node_below, deep=True)
@@ -153,43 +157,40 @@ class _Walk:
             self.mapping(value, f"{key}.")
         elif value is not None:
             is_setting = isinstance(value, str) and f"{key}.{value.partition(':')[0]}" in BY_KEY
-            what = (Raw(key, quoted=False), ": expected a mapping of settings, got ", *described(value))
             cure = "put a blank behind the colon" if is_setting else "indent its settings below it or remove it"
-            self._findings.problem(*what, where=self._where, cure=cure)
+            self._problem(key, "expected a mapping of settings, got ", *described(value), cure=cure)
         elif is_profile:
             self.values[key] = None
 
     def _unknown(self, key: str, value: object) -> None:
-        shown = Raw(key, quoted=False, limit=_LONGEST_NAME)
+        profile, _, member = key.rpartition(".")
         if key in KEY_IN_FILE and value is not None:
             self._findings.keep_secret(str(value))
-            what = ": expected no API key in a file, got one (not shown)"
-            cure = (
-                "remove it from the file and put the key into the environment variable OPENAI_API_KEY, or the one that "
-                "openai.api_key_env names"
-            )
-            self._findings.problem(shown, what, where=self._where, cure=cure)
+            self._problem(key, "expected no API key in a file, got one (not shown)", cure=_KEY_ELSEWHERE)
         elif key in DROPPED_KEYS:
-            what = ": v0.9 dropped this key, so it does nothing"
-            self._findings.warning(shown, what, where=self._where, cure="remove it")
-        elif key.startswith("model_profiles.") and key.count(".") == 2 and key.rpartition(".")[2] in MOVED:
-            profile, _, member = key.rpartition(".")
-            what = f": expected it below {profile}.{MOVED[member]}, whose members go into the request as they are"
-            cure = f"write {profile}.{MOVED[member]}.{member}"
-            self._findings.problem(shown, what, where=self._where, cure=cure)
-        elif key.startswith("openai."):  # a misspelled address would send the API key to another
-            what = ": unknown key, where a misspelled one may send the API key elsewhere"
-            self._findings.problem(shown, what, where=self._where, cure=self._suggestion(key) or "remove it")
+            self._warning(key, "v0.9 dropped this key, so it does nothing", cure="remove it")
+        elif member in MOVED and profile.startswith("model_profiles.") and profile.count(".") == 1:
+            place = f"{profile}.{MOVED[member]}"
+            what = f"expected it below {place}, whose members go into the request as they are"
+            self._problem(key, what, cure=f"write {place}.{member}")
+        elif key.startswith("openai."):
+            what = "unknown key, where a misspelled one may send the API key elsewhere"
+            self._problem(key, what, cure=self._suggestion(key))
         else:
-            what = ": unknown key, so it does nothing"
-            self._findings.warning(shown, what, where=self._where, cure=self._suggestion(key) or "remove it")
+            self._warning(key, "unknown key, so it does nothing", cure=self._suggestion(key))
+
+    def _problem(self, key: str, what: str, *more: Part, cure: str) -> None:
+        self._findings.problem(_shown(key), f": {what}", *more, where=self._where, cure=cure)
+
+    def _warning(self, key: str, what: str, *, cure: str) -> None:
+        self._findings.warning(_shown(key), f": {what}", where=self._where, cure=cure)
 
     def _suggestion(self, key: str) -> str:
         if key in BY_KEY or key in SECTIONS:
             return "write it as nested mappings, one level a line"
         # Comparing costs time in proportion to the table, and a file can hold a hundred thousand unknown keys.
         if self._suggestions_left == 0 or len(key) > _LONGEST_NAME:
-            return ""
+            return "remove it"
         self._suggestions_left -= 1
         from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
 
@@ -198,4 +199,8 @@ class _Walk:
         near = [name for name in names if name.rpartition(".")[2] == last]
         near += [name for name in names if name.rpartition(".")[0] == within and name.endswith(f"_{last}")]
         near += get_close_matches(key.lower(), names, n=1, cutoff=0.8)
-        return f"did you mean {near[0]}?" if near else ""
+        return f"did you mean {near[0]}?" if near else "remove it"
+
+
+def _shown(key: str) -> Raw:
+    return Raw(key, quoted=False, limit=_LONGEST_NAME)
