@@ -8,7 +8,7 @@ the text up to the first that belongs to no block, so the work is linear, and a 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
@@ -20,6 +20,7 @@ from responses_mcp.responses_api.response.web_pages import page_key
 
 LONGEST_HEADER: Final = 80  # characters
 _MOST_LINES: Final = 1_000  # at the end of an answer, in which its block is looked for
+_LONGEST_BLOCK: Final = 64 * 1024  # characters, with a paragraph behind it
 _MOST_ENDS: Final = 5  # of an address
 _FEWEST_WORDS: Final = 3  # of a sentence beside a source; "JMA, published 2026-11-20." is none
 
@@ -129,8 +130,12 @@ def without_block(text: str, citations: Mapping[str, Citation], today: date) -> 
     listed: list[str] = []  # the sources below this line, from the last to the first
     dates: dict[str, str] = {}
     is_last = True  # of the paragraphs, which may say more: it stands behind the block
+    room = _LONGEST_BLOCK
     for at in reversed(range(first, end)):
-        line, source = lines[at], header_of(lines[at])
+        line = lines[at]
+        if (room := room - len(line)) < 0:
+            break
+        source = header_of(line)
         # With a source on its line, and right below another line, a header says where that is from.
         if source is not None and not (source and at and not is_drawn(lines[at - 1])):
             found = _dates([source, *reversed(listed)], citations, today)
@@ -245,8 +250,9 @@ def _day(text: str, today: date) -> str:
     parts = [(part, _PUBLISHED.search(part) is not None) for part in _PART_ENDS.split(text) if _DATE.search(part)]
     for part, is_published in sorted(parts, key=itemgetter(1), reverse=True):
         if is_published or not _ACCESSED.search(part):
-            for day in dates_in(part, today):
-                return day.isoformat()
+            for found in _DATE.finditer(part):
+                if (day := _calendar_date(found, today)) is not None:
+                    return day.isoformat()
     return ""
 
 
@@ -255,11 +261,6 @@ def read_date(value: object, newest: date) -> str | None:
     found = _DATE.match(value.lstrip()) if isinstance(value, str) else None
     day = _calendar_date(found, newest) if found else None
     return day.isoformat() if day else None
-
-
-def dates_in(text: str, newest: date) -> Iterator[date]:
-    """Yield the calendar dates in a text that are not after `newest`."""
-    return filter(None, (_calendar_date(found, newest) for found in _DATE.finditer(text)))
 
 
 def _calendar_date(found: re.Match[str], newest: date) -> date | None:
