@@ -47,8 +47,8 @@ _NAME = re.compile(r"[\w.:-]+", re.ASCII)
 _STATUS = re.compile(r"([3-5][0-9][0-9])(?:\.0)?")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
 _WORKED: Final = (None, "completed", "incomplete")  # what the state of an item is that may have been paid for
-_STATES: Final = ("completed", "failed", "incomplete", "cancelled", "queued", "in_progress")
-_NOTHING: Final = frozenset({"", "0", "200", "none", "null", "error", "fail", *_STATES})
+STATES: Final = ("completed", "failed", "incomplete", "cancelled", "queued", "in_progress")
+_NOTHING: Final = frozenset({"", "0", "200", "none", "null", "error", "fail", *STATES})
 
 # Where servers put the parts of an error, named as `_members` does. What stands beside it counts last.
 _WITHIN: Final = ("error", "errors", "detail", "fault", "issues", "response")
@@ -348,7 +348,7 @@ def refusal_in(value: object, head: Head, beginning: bytes) -> UpstreamError | N
     """Return the error for the JSON value of a success that is an error in place of what was asked for."""
     given = as_object(next(iter(_listed(value)), value))
     is_response = given.get("object") in ("response", "list") or isinstance(given.get("output"), list)
-    if is_response or _has_used(given) or (given.get("status") in _STATES and "id" in given):
+    if is_response or _has_used(given) or (given.get("status") in STATES and "id" in given):
         return None
     said = {name: each for name, each in given.items() if each}
     failure = None if _KNOWN.isdisjoint(_members(said)) else read_failure(said, head.redact)
@@ -374,7 +374,7 @@ def response_error(response: JsonObject, redact: Redact, progress: Progress = "a
     failure = read_failure({"error": given}, redact) if given else None
     if failure is None:
         if status not in (None, "completed", "failed", "incomplete"):
-            known = f"status {status}" if status in _STATES else "an unknown status"
+            known = f"status {status}" if status in STATES else "an unknown status"
             failure = Failure(labels=("unfinished",), words=f"It is not finished ({known}).")
         elif status == "failed":
             failure = Failure()

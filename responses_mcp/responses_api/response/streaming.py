@@ -17,7 +17,7 @@ from typing import Final, TypeAlias, cast
 
 from responses_mcp.errors import ConnectionFailed, Progress
 from responses_mcp.json_types import JsonObject, as_object, objects, text_at
-from responses_mcp.responses_api.failures import read_failure
+from responses_mcp.responses_api.failures import STATES, read_failure
 from responses_mcp.responses_api.response.web_pages import host_of
 from responses_mcp.responses_api.watcher import Place, Watcher
 from responses_mcp.sanitization import sanitized
@@ -29,7 +29,6 @@ _LONGEST_NUMBER: Final = 15  # digits; reading one takes time in proportion to t
 _TYPE: Final = re.compile(rb'\s*+\{\s*+"type"\s*+:\s*+"(response\.(?!error")[a-z_.]++)"')
 _WRITTEN: Final = re.compile(rb'"delta"\s*+:\s*+"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _TERMINAL: Final = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
-_STATES: Final = ("completed", "incomplete", "failed", "cancelled", "queued", "in_progress")
 _OUTPUT: Final = (".delta", ".done", "_call.completed", ".annotation.added")  # how events of what was made end
 _DELTA: Final = "response.output_text.delta"
 _ADDED: Final = "response.output_item.added"
@@ -281,7 +280,7 @@ def usable_id(value: object, redact: Redact) -> str | None:
 def as_response(found: JsonObject, redact: Redact) -> JsonObject:
     """Return a Response without an `id` or a `status` that cannot be one; without an id, only the API's own are."""
     has_id = usable_id(found.get("id"), redact) is not None
-    has_status = found.get("status") in _STATES or (has_id and isinstance(found.get("status"), str))
+    has_status = found.get("status") in STATES or (has_id and isinstance(found.get("status"), str))
     known = {"id": has_id, "status": has_status}
     return {name: value for name, value in found.items() if known.get(name, True)}
 
