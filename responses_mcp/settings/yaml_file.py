@@ -62,7 +62,7 @@ class _Loader(yaml.SafeLoader):
         for name_node, node_below in node.value:
             name = self._untyped.construct_object(name_node, deep=True)
             if not isinstance(name, str):
-                what = ("config file: expected names as keys, got ", *described(name))
+                what = (_shown(above or "config file"), ": expected names as keys, got ", *described(name))
                 self._findings.problem(*what, where=place(self._path), cure="put it in quotes if it is a name")
                 continue
             self._key = f"{above}.{name}" if above else name

@@ -129,6 +129,7 @@ DEEP = "config file: expected a few levels, got far too many (from FILE); flatte
         ("5\n", (f"{ROOT}5 (a number) (from ",)),
         ("true\n", (f"{ROOT}true (a boolean) (from ",)),
         ("1: a\n", (f"{KEY}1 (a number) (from FILE); put it in quotes if it is a name.",)),
+        ("request:\n  max_retries: 1\n  2: a\n", ("request: expected names as keys, got 2 (a number) (from FILE); ",)),
         ("true: a\n", (f"{KEY}true (a boolean) (from ",)),
         ("[a, b]: c\n", (f"{KEY}a list (from ",)),
         ("? {a: b}\n: c\n", (f"{KEY}a mapping (from ",)),
