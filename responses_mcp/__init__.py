@@ -15,7 +15,7 @@ _HOMES = {
     "load_settings": "settings",
     "open_answers": "asking",
     "open_manuals": "manuals.service",
-    "open_research": "research.service",
+    "open_research": "research.runs",
     "serve": "serving",
 }
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from responses_mcp.asking import Asker, HandOff
-    from responses_mcp.research.service import Research
+    from responses_mcp.research.runs import Research
     from responses_mcp.responses_api.api import ResponsesApi
     from responses_mcp.toolsets.tasks import RunsToolset
     from responses_mcp.usage.meter import Meter
@@ -61,7 +61,7 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
         return Asker(settings, api=api(), meter=meter(), hand_off=hand_off)
 
     def research() -> AbstractAsyncContextManager[Research]:
-        from responses_mcp.research.service import open_research  # noqa: PLC0415
+        from responses_mcp.research.runs import open_research  # noqa: PLC0415
 
         return open_research(settings, api=api(), meter=meter())
 
@@ -112,5 +112,6 @@ def _runs(settings: Settings, research: Callable[[], AbstractAsyncContextManager
         research,
         most_characters=server.max_result_chars,
         keep_days=settings.research.keep_days,
+        stores=[name for name, _, store in (each.partition("=") for each in settings.research.stores) if store],
         debug=server.debug,
     )

@@ -358,13 +358,13 @@ def test_all_that_is_left_on_disk_is_named_on_the_page_about_installing(tmp_path
     named = rows(section(text_of("docs/reference/installation.md"), "What is left on disk"))
     assert [row[0].split("`")[1] for row in named if "`" in row[0]] == [
         "HASH-VERSION.sqlite3",
-        "runs.sqlite3",
+        "research.sqlite3",
         "ledger.sqlite3",
         "NAME.bak",
         "config.yaml",
     ]
-    [runs] = [name for name in left if name.endswith("runs.sqlite3")]
+    [runs] = [name for name in left if name.endswith("research.sqlite3")]
     [index] = [name for name in left - {runs} if name.endswith(".sqlite3")]
-    assert re.fullmatch(r"(\.local/state|Library/Application Support)/openai-responses-mcp/runs\.sqlite3", runs)
+    assert re.fullmatch(r"(\.local/state|Library/Application Support)/openai-responses-mcp/research\.sqlite3", runs)
     assert re.fullmatch(r"(\.cache|Library/Caches)/openai-responses-mcp/[0-9a-f]{24}-\d+\.sqlite3", index)
     assert left == {runs, index, ".cursor/mcp.json.bak", "debug.log"}

@@ -19,7 +19,7 @@ import trio
 from responses_mcp.asking import open_answers
 from responses_mcp.errors import BadArgument
 from responses_mcp.manuals.embeddings.provider import open_embedder
-from responses_mcp.research.service import open_research
+from responses_mcp.research.runs import open_research
 from responses_mcp.secrets import OutgoingText, Redactor
 from responses_mcp.settings.model import (
     EmbeddingsSettings,
@@ -411,7 +411,7 @@ async def test_research_masks_a_question_and_says_so(tmp_path: Path) -> None:
     _, secret = SECRETS["Slack bot"]()
     with trio.fail_after(WAIT):
         async with open_fake_api(as_stream(bodies.answer("A."))) as api:
-            kept = ResearchSettings(state_dir=str(tmp_path), keep_questions=True)
+            kept = ResearchSettings(state_dir=str(tmp_path))
             chosen = settings(base_url=api.base_url, research=kept, server=ServerSettings(toolsets=("research",)))
             async with connected_client(chosen) as client:
                 arguments = {"query": f"what is {secret}", "wait_seconds": 20}
@@ -427,14 +427,14 @@ async def test_the_key_is_neither_listed_nor_kept_with_a_question_whatever_may_l
 ) -> None:
     with trio.fail_after(WAIT):
         async with open_fake_api(as_stream(bodies.answer("A."))) as api:
-            kept = ResearchSettings(state_dir=str(tmp_path), keep_questions=True)
+            kept = ResearchSettings(state_dir=str(tmp_path))
             async with open_research(settings(mode, api.base_url, research=kept)) as research:
-                run = await research.start(f"my key is {KEY} {'and ' * 40}{KEY}")
+                run = await research.start(f"my key is {KEY} {'and ' * 40}{KEY}", label=f"of {KEY}")
                 await research.result(run, wait_seconds=WAIT)
                 [listed] = await research.list()
             sent = json.dumps([request.json for request in api.requests])
     assert (KEY in sent) == (mode == "allow")
-    assert KEY[:8] not in listed["question"]
+    assert KEY[:8] not in listed["label"]
     assert not holding(tmp_path, KEY[:8])
 
 

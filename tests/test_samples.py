@@ -27,7 +27,7 @@ from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.testing import open_fake_api
 from responses_mcp.testing.client import connected_client
 from responses_mcp.toolsets.answer import AnswerToolset
-from responses_mcp.toolsets.research_definitions import DEFINITIONS
+from responses_mcp.toolsets.research_definitions import definitions
 from responses_mcp.toolsets.search import SearchToolset
 from tests.processes import ROOT, WAIT, environment, posix, run
 
@@ -193,7 +193,7 @@ async def test_a_sample_in_json_is_what_it_shows(block: Block, tmp_path: Path) -
     shown = json.loads(block.text)
     tools = AnswerToolset(lambda: Asker(Settings())).tools
     if "run_id" in shown:
-        jsonschema.validate(shown, DEFINITIONS[0].output_schema)
+        jsonschema.validate(shown, definitions()[0].output_schema)
     elif {client.container for client in CLIENTS.values()} & shown.keys():
         check_entry(shown, tmp_path)
     elif "citations" in shown:

@@ -9,8 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import aclosing, suppress
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -39,9 +38,9 @@ from responses_mcp.commands.terminal import (
     say_text,
 )
 from responses_mcp.errors import BadArgument, ResponsesMcpError, program
-from responses_mcp.research.outcome import RunView
-from responses_mcp.research.question import EFFORTS
-from responses_mcp.research.service import Research, open_research
+from responses_mcp.research.inquiry import EFFORTS
+from responses_mcp.research.runs import Research, open_research
+from responses_mcp.research.view import RunView
 from responses_mcp.settings.model import Settings
 from responses_mcp.usage.limits import dollars
 
@@ -53,7 +52,6 @@ examples:
 _FOREVER: Final = 7 * 86_400.0  # seconds; runs end before that by themselves
 _SECOND_THOUGHT: Final = 3.0  # seconds in which a second Ctrl-C cancels the run
 _ID_COMES: Final = 10.0  # seconds for which leaving waits for the id of a run that has just been asked for
-_LOOK: Final = 3.0  # seconds for which a list waits to hear how runs have ended that nobody followed
 _LARGEST_SCHEMA: Final = 64 * 1024  # bytes
 _MOST_LISTED: Final = 100
 
@@ -75,6 +73,7 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--continue", dest="continue_from", metavar="RUN", type=not_blank, help="follow up a run that has an answer"
     )
+    parser.add_argument("--label", metavar="TEXT", type=not_blank, help="a name for the run, for the list")
     parser.add_argument("--fresh", action="store_true", help="ask anew though a run about the same is going on")
     _common(parser)
     return parser
@@ -128,9 +127,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    settings = configured(os.environ, options.config, toolsets="answer,research")
-    # Here the end of the process is no reason to end a run.
-    return replace(settings, research=replace(settings.research, on_exit="keep"))
+    return configured(os.environ, options.config, toolsets="answer,research")
 
 
 def _call(settings: Settings, work: Callable[[Research, Watch], Any]) -> Any:
@@ -159,6 +156,7 @@ def _research(options: argparse.Namespace, settings: Settings) -> int:
             stores=options.stores,
             continue_from=options.continue_from,
             output_schema=schema,
+            label=options.label,
             client=COMMAND_LINE,
             fresh=options.fresh,
         )
@@ -214,25 +212,35 @@ async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
         )
         remark(f"{leaving} Ctrl-C again to cancel it.")
         cancelled = await _interrupted(interrupts, partial(research.result, run_id, wait_seconds=_SECOND_THOUGHT))
-        if not cancelled and research.waits_for_id(run_id):
+        view = await research.result(run_id)
+        if not cancelled and view.stage == "asking" and view.durable:
             remark("The API has not told its id yet; waiting for that, so that the answer is not lost.")
-            cancelled = await _interrupted(interrupts, partial(research.wait_for_id, run_id, _ID_COMES))
+            cancelled = await _interrupted(interrupts, partial(_id_of, research, run_id))
         if cancelled:
             return await _cancelled(research, run_id, interrupts, watch)
         view = await research.result(run_id)
         if not view.running:  # meanwhile
             return view
-        if research.is_unasked(run_id):  # which nobody is to find out otherwise
+        if view.stage == "waiting":
             await research.cancel(run_id)
             said = "The API was not asked yet, so the run ends with this command, and costs nothing; ask again."
             raise Stop(said, code=INTERRUPTED)
         if not view.durable:
             raise Stop("The run ended with this command; it was sent, and may cost something.", code=INTERRUPTED)
-        if research.waits_for_id(run_id):
+        if view.stage == "asking":
             said = "No id has come, so the run is lost with this command; it was sent, and may cost something."
             remark(said)  # now, as another Ctrl-C may come while this is left
             raise Stop(code=INTERRUPTED, details={"message": said})
     raise Stop(f"The run goes on without this command: {program()} research show {run_id}", code=INTERRUPTED)
+
+
+async def _id_of(research: Research, run_id: str) -> None:
+    """Wait some seconds until the API has told the id of a run."""
+    with trio.move_on_after(_ID_COMES):
+        async with aclosing(research.events(run_id)) as views:
+            async for view in views:
+                if view.stage != "asking":
+                    return
 
 
 async def _cancelled(research: Research, run_id: str, interrupts: AsyncIterator[int], watch: Watch) -> RunView:
@@ -318,7 +326,6 @@ _COUNTS: Final = (("total_tokens", ("token", "s")), ("web_searches", ("search", 
 
 def _list(options: argparse.Namespace, settings: Settings) -> int:
     async def listed(research: Research, _: Watch) -> Any:
-        await research.take_over(_LOOK)  # one that nobody follows may have ended long ago
         return await research.list(_MOST_LISTED)
 
     runs = _call(settings, listed)
@@ -329,12 +336,13 @@ def _list(options: argparse.Namespace, settings: Settings) -> int:
         minutes = each["seconds_ago"] / 60
         ago = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
         cost = dollars(each["cost"]["usd"]) if "cost" in each else ""
-        say(f"{each['run_id']}  {each['status']:<10}  {ago:>7} ago  {cost:>8}  {each.get('question', '')}".rstrip())
+        say(f"{each['run_id']}  {each['status']:<10}  {ago:>7} ago  {cost:>8}  {each.get('label', '')}".rstrip())
     if not runs:
         days = settings.research.keep_days
         remark(f"There are no runs from the last {days} days with this key and address.")
-    elif on_terminal(sys.stderr) and not all("question" in each for each in runs):
-        remark("Questions are kept, and shown here, with research.keep_questions.")
+    going_on = sum(each["status"] == "running" for each in runs)
+    if going_on:
+        remark(f"{counted(going_on, 'run', 's')} going on at the API, with or without a server.")
     return OK
 
 

@@ -1,7 +1,7 @@
-"""A question in background mode: the API works on it whatever becomes of the connection, until it is told to stop.
+"""Responses in background mode, which the API works on whatever becomes of the connection, until it is told to stop.
 
-It is asked once. A stream that breaks is taken up again, and where that fails the response is looked up, neither of
-which costs anything. Who leaves before the end has it cancelled at the API, which takes a second at most.
+`Handle` is the one machine for plain calls, calls that may be handed off, and runs. A question is sent once. A stream
+that breaks is resumed, and where that fails the response is looked up, neither of which costs anything.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ GONE: Final = (
     f"The API no longer knows the response, so the answer is lost, though it may have been paid for. {KEPT_SO_LONG}"
 )
 
-_UNSHOWN: Final = (
+UNSHOWN: Final = (
     "The API says that the response has ended, and does not show its answer, which was paid for; asked again, the "
     "question is paid for again."
 )
@@ -56,29 +56,32 @@ _MOST_LEFT_OUT: Final = 2  # times, by the last event and by the look right behi
 _FIRST_WAIT: Final = 2.0  # seconds between two looks, growing
 _LONGEST_WAIT: Final = 10.0
 _ABOUT_IT: Final = re.compile(r"\b(?:background|store)\b", re.IGNORECASE)  # in a message that names no parameter
-_LATER: Final = "try again later."
+LATER: Final = "try again later."
 _LOOK: Final = 20.0  # seconds for a look at a response that has ended
-_LEAVING: Final = 1.0  # seconds that who leaves may take to have the response cancelled
+LEAVING: Final = 1.0
+"""Seconds that a caller that leaves may take, for an id to come or to have the response cancelled."""
 
 
 def _may_cancel_again(error: UpstreamError) -> bool:
     return error.retryable or isinstance(error, ConnectionFailed)  # which costs nothing, however often it is asked
 
 
-_CANCELLING: Final = RetryPolicy(max_retries=3, wait=lambda _, __: _LEAVING / 5, repeats=_may_cancel_again)
+CANCEL_AT_ONCE: Final = RetryPolicy(max_retries=3, wait=lambda _, __: LEAVING / 5, repeats=_may_cancel_again)
+"""For a caller that leaves."""
+
+CANCEL_FOR_SURE: Final = RetryPolicy(max_retries=6, wait=backoff, repeats=_may_cancel_again, try_seconds=5, slow=LATER)
+"""For a caller that waits: about 20 seconds, or a minute if the API asks for a wait."""
 
 
 class StoredResponses:
     """The responses that the API stores: begun in background mode, followed, looked up and cancelled by their id.
 
     `without_background` are the models for which background mode was refused, so that it is not asked for again.
-    `keeps_unsaid` tells that a response was found that was kept and said neither so nor otherwise.
     """
 
     def __init__(self, api: ResponsesApi) -> None:
         self.api = api
         self.without_background = set[str]()
-        self.keeps_unsaid = False
 
     async def begin(
         self,
@@ -119,18 +122,20 @@ class StoredResponses:
         """
         unknown = UnusableReply("The API answered a look-up with what is no response.", status=HTTPStatus.NOT_FOUND)
         try:
-            found = await self._ask(Call(_path_of(response_id), seconds=seconds, cure=_LATER))
+            found = await self._ask(Call(_path_of(response_id), seconds=seconds, cure=LATER))
         except UpstreamError as error:
             if error.status is None and error.kind in ("unknown", "address"):
                 raise unknown from error
             raise
         if not {"id", "status", "output"} & found.keys():
             raise unknown
+        if found.get("id", response_id) != response_id:
+            raise UnusableReply("The API answered a look-up with another response.")
         return found
 
     async def cancel(self, response_id: str, *, seconds: float, policy: RetryPolicy) -> JsonObject:
         """Cancel a response in background mode and return what it is then, which may have ended otherwise."""
-        return await self._ask(Call(f"{_path_of(response_id)}/cancel", {}, policy, seconds, _LATER))
+        return await self._ask(Call(f"{_path_of(response_id)}/cancel", {}, policy, seconds, LATER))
 
     async def _ask(self, call: Call) -> JsonObject:
         return await self.api.ask(call, lambda reader: self._shown(reader.json_object()))
@@ -149,89 +154,9 @@ def _path_of(response_id: str) -> str:
     return f"/responses/{quote(response_id, safe='')}"
 
 
-class Looks:
-    """The looks at a response: each after a longer wait, until it has ended and shows its answer.
-
-    `last` is the Response that said first that it had ended, where it left its answer out, as some do in the last
-    event: the answer is looked up then, and what `last` alone has told, such as the usage, still holds.
-    Where `is_gone`, the API does not know the response any more; where `is_refused`, it cannot be read.
-    """
-
-    def __init__(self) -> None:
-        self._done = 0
-        self._failures = 0  # in a row, of any kind
-        self._not_found = 0
-        self._refused_since = math.inf
-        self._left_out = 0
-        self.last: JsonObject = {}
-        self.is_gone = False
-        self.is_refused = False
-
-    def has_ended(self, response: JsonObject, *, unsaid: str | None = None, kept: bool = True) -> bool:
-        """Tell whether a Response has ended and, if it is `kept`, shows its answer, or leaves it out again and again.
-
-        One that names no status is `unsaid`, or has its answer: others may say nothing of the response.
-        """
-        status = response.get("status", unsaid or ("completed" if response.get("output") else None))
-        if kept and response.get("status") in WITH_ANSWER and not response.get("output"):
-            if not self.last:
-                self.last, self._done = response, 0  # the next look comes at once, and the one behind it in 2 s
-            self._left_out += 1
-            return self._left_out > _MOST_LEFT_OUT
-        return status in ENDED
-
-    def with_last(self, response: JsonObject) -> JsonObject:
-        """Return a Response with what `last` alone has told."""
-        if not self.last:
-            return response
-        return {**self.last, **{name: value for name, value in response.items() if value is not None}}
-
-    async def look(self, stored: StoredResponses, response_id: str) -> JsonObject:
-        """Wait until the response is worth another look, and return it as it is then; costs nothing, however often.
-
-        `last` stands where it cannot be had any more. Raises `UpstreamError`.
-        """
-        if self._done:
-            await trio.sleep(min(_FIRST_WAIT * 1.5 ** min(self._done - 1, 10), _LONGEST_WAIT))
-        self._done += 1
-        try:
-            found = await stored.look_up(response_id, seconds=_LOOK if self.last else IDLE)
-            if self.last and found.get("status") is None and not found.get("output"):
-                raise UnusableReply("The API answered a look-up with nothing of the response.")
-        except UpstreamError as error:
-            self._failed(error)
-            if self.last and (self._failures >= _MOST_NOT_FOUND or self.is_refused):
-                return self.last
-            raise
-        self._failures, self._not_found, self._refused_since = 0, 0, math.inf
-        return self.with_last(found)
-
-    def _failed(self, error: UpstreamError) -> None:
-        now = trio.current_time()
-        self._failures += 1
-        self._not_found = self._not_found + 1 if error.status == HTTPStatus.NOT_FOUND else 0
-        self._refused_since = min(self._refused_since, now) if _is_final(error) else math.inf
-        self.is_gone = self._not_found >= _MOST_NOT_FOUND
-        self.is_refused = error.code == TOO_LONG or now - self._refused_since >= _REFUSED_FOR
-
-
-def is_repeatable(error: UpstreamError) -> bool:
-    """Tell whether a request in background mode may be repeated: fewer may, as it goes on where nobody waits."""
-    return error.retryable and error.progress == "refused"
-
-
 def _is_final(error: UpstreamError) -> bool:
     """Tell whether a look at a response that failed so fails for a reason that does not pass by itself."""
     return isinstance(error, AuthenticationFailed) or error.status in (400, 401, 403, 405, 410, 413, 422)
-
-
-def lost_previous(error: BaseException | None) -> bool:
-    """Tell whether a question was refused because the API does not have the response any more that it follows up."""
-    if not isinstance(error, UpstreamError) or error.status not in (400, 404):
-        return False
-    if error.code == "previous_response_not_found" or error.param == "previous_response_id":
-        return True
-    return error.status == HTTPStatus.BAD_REQUEST and not error.param and "previous_response_id" in error.message
 
 
 def is_without_background(error: BaseException | None) -> bool:
@@ -248,6 +173,266 @@ def is_without_background(error: BaseException | None) -> bool:
     return _ABOUT_IT.search(error.message) is not None
 
 
+class Handle:
+    """One response: asked for once, followed to its end, and left or cancelled by whoever began it.
+
+    `live` is its work, in a task that the caller begins, and `wait` waits for the Response. `body` has no background
+    mode; without `store: false` in it, and unless the API is known to have no such mode, the API is asked to keep the
+    response (`kept`), under an `id` that the first event names. `sent` is true from right before a request until the
+    API has refused it. `searches` counts the searches that were seen. `on_news` is called in the step in which one of
+    these changes. With `cancels`, leaving cancels the response at the API.
+    """
+
+    def __init__(
+        self,
+        stored: StoredResponses,
+        body: JsonObject,
+        watcher: Watcher,
+        *,
+        seconds: float,
+        fixed: AbstractSet[str] = frozenset(),
+        on_news: Callable[[], None] = lambda: None,
+        cancels: bool = False,
+    ) -> None:
+        self.id: str | None = None
+        self.kept = body.get("store") is not False and body["model"] not in stored.without_background
+        self.sent = False
+        self.searches = 0
+        self.found: JsonObject | None = None
+        self.last: JsonObject = {}  # what is known of one that was left, or whose last event leaves its answer out
+        self.failure: Exception | None = None
+        self.unread: UpstreamError | None = None  # why the last look at it failed
+        self._stored = stored
+        self._body = body
+        self._watcher = watcher
+        self._seconds = seconds
+        self._fixed = fixed
+        self._on_news = on_news
+        self._cancels = cancels
+        self._life = trio.CancelScope(shield=True)
+        self._reading = trio.CancelScope()
+        self._idle = trio.CancelScope()
+        self._over = trio.Event()
+        self._leaving = False
+        self._cursor = -1
+        self._looks = 0
+        self._failures = 0  # of looks, in a row
+        self._not_found = 0  # of them
+        self._refused_since = math.inf
+        self._left_out = 0  # times
+
+    def with_last(self, response: JsonObject) -> JsonObject:
+        """Return a Response with what `last` alone has told, which said that the response had ended."""
+        return {**self.last, **{name: value for name, value in response.items() if value is not None or not self.last}}
+
+    async def over(self) -> None:
+        """Wait until the work has ended."""
+        await self._over.wait()
+
+    async def wait(self) -> JsonObject:
+        """Return the Response that has ended. Cancelling this leaves the work to `leave`. Raises what ended it."""
+        await self._over.wait()
+        if self.failure is not None:
+            failure, self.failure = self.failure, None
+            try:
+                raise failure
+            finally:
+                del failure  # its traceback holds this frame
+        return self.found or {}
+
+    def leave(self) -> None:
+        """Have the work end: at once where nothing was sent, else with the id, or in a second at most."""
+        self._leaving = True
+        if not self.sent:
+            self._life.cancel(reason="nothing was sent")
+            return
+        self._life.deadline = min(self._life.deadline, trio.current_time() + LEAVING)
+        if self.id is not None or not self.kept:  # there is nothing to wait for
+            self._reading.cancel(reason="its caller has left")
+
+    def stop(self) -> None:
+        """Stop the work at once, as it is."""
+        self._life.cancel(reason="it is over")
+
+    @trio.lowlevel.enable_ki_protection  # Ctrl-C here would leave the response at the API to go on
+    async def live(self) -> None:
+        """Ask, and follow the response until it has ended, or was left."""
+        with self._life:
+            try:
+                with self._reading:
+                    self.found = await self._end()
+            except Exception as error:  # noqa: BLE001  # raised where it is waited for, and so in no group
+                self.failure = error
+            broken = self.failure is not None and not isinstance(self.failure, UpstreamError)  # by who listens
+            self.last = self.found or self.last
+            if self._cancels and (self._leaving or broken) and self.id is not None and self.found is None:
+                with suppress(UpstreamError):
+                    now = await self._stored.cancel(self.id, seconds=LEAVING, policy=CANCEL_AT_ONCE)
+                    self.last = self.with_last(now)
+        if self._watcher.bill is not None:
+            self._watcher.bill.take(self.last)
+        self._over.set()
+
+    async def _end(self) -> JsonObject:
+        broke = True
+        try:
+            found = await self._ask()
+        except UpstreamError as error:
+            if self.id is None:
+                if self._watcher.bill is not None and error.progress != "refused":
+                    self._watcher.bill.maybe_billed()
+                raise
+            log.debug("openai(background): the stream broke: %s", error)
+        else:
+            if self._has_ended(found, unsaid="completed"):
+                return found
+            if self.id is None:  # or one with which nothing can be had
+                raise ConnectionFailed("The API began and told no id of it; ask again.", maybe_paid=True)
+            broke = found.get("status") == "failed"
+        if broke and not self.last and self._has_ended(found := await self._follow()):
+            return found
+        while True:
+            if (seen := await self._look()) is not None:
+                return seen
+
+    def _has_ended(self, found: JsonObject, *, unsaid: str | None = None, looked: bool = False) -> bool:
+        """Tell whether a Response has ended and, if it is kept, shows its answer, or leaves it out again and again.
+
+        One that names no status is `unsaid`, or has its answer. A failure at the end of a stream, without an id, is
+        one of the stream, unless the response was `looked` up.
+        """
+        status = found.get("status", unsaid or ("completed" if found.get("output") else None))
+        if self.id is not None and status == "failed" and "id" not in found and not looked:
+            return False
+        if self.id is not None and found.get("status") in WITH_ANSWER and not found.get("output"):
+            if not self._left_out:
+                self.last, self._looks = found, 0  # the next look comes at once, and the one behind it in 2 s
+            self._left_out += 1
+            return self._left_out > _MOST_LEFT_OUT
+        return status in ENDED
+
+    async def _ask(self) -> JsonObject:
+        """Send the question; where the API has no background mode, which costs nothing, once more without."""
+        refused = None
+        if self.kept:
+            try:
+                return await self._send({**self._body, "background": True, "store": True})
+            except UpstreamError as error:
+                if self.sent or not is_without_background(error):  # one that was taken is not asked a second time
+                    raise
+                refused = error.status
+            self.kept = False
+            self._on_news()
+        found = await self._send(self._body)
+        if found.get("status") in WITH_ANSWER:
+            self._stored.note_refusal(self._body["model"], refused)
+        return found
+
+    async def _send(self, body: JsonObject) -> JsonObject:
+        """Send a request: the only place where something that is paid for begins."""
+        watcher = replace(self._watcher, on_phase=self._tell, on_place=self._placed, on_send=self._sending)
+        policy = RetryPolicy(max_retries=self._stored.api.max_retries, wait=backoff, repeats=self._may_repeat)
+        with trio.CancelScope() as self._idle:
+            found = await self._stored.begin(
+                body, watcher=watcher, policy=policy, fixed=self._fixed, seconds=self._seconds
+            )
+            if keeps_nothing(found):  # as some say in their last event alone
+                self.kept = False
+            elif self.kept:
+                self.id = self.id or found.get("id")
+            self._on_news()
+            return found
+        raise ConnectionFailed(f"The API was silent for {IDLE:g} s.", maybe_paid=True)
+
+    async def _follow(self) -> JsonObject:
+        self._tell("taking up the stream again")
+        after = self._cursor if self._watcher.on_text is None else -1  # a text is told from its beginning
+        watcher = replace(self._watcher, on_phase=self._tell, on_place=self._placed, on_send=None, bill=None)
+        with trio.CancelScope(deadline=trio.current_time() + IDLE) as self._idle:
+            try:
+                return await self._stored.follow(self.id or "", after=after, watcher=watcher)
+            except UpstreamError as error:
+                log.debug("openai(background): the stream cannot be taken up: %s", error)
+        return {}
+
+    async def _look(self) -> JsonObject | None:
+        """Wait until the response is worth another look, which costs nothing, and return it if it has ended.
+
+        Raises `UpstreamError` where it cannot be had any more.
+        """
+        if self._looks:
+            await trio.sleep(min(_FIRST_WAIT * 1.5 ** min(self._looks - 1, 10), _LONGEST_WAIT))
+        self._looks += 1
+        try:
+            found = await self._stored.look_up(self.id or "", seconds=_LOOK if self.last else IDLE)
+            if self.last and found.get("status") is None and not found.get("output"):
+                raise UnusableReply("The API answered a look-up with nothing of the response.")
+        except UpstreamError as error:
+            self._failed(error)
+            return None
+        self.unread, self._failures, self._not_found, self._refused_since = None, 0, 0, math.inf
+        if self._has_ended(found := self.with_last(found), looked=True):
+            return found
+        self._tell("waiting at the API" if found.get("status") == "queued" else "working")
+        return None
+
+    def _failed(self, error: UpstreamError) -> None:
+        """Count a look that failed. Raises `UpstreamError` where no other one is worth it."""
+        now = trio.current_time()
+        self._failures += 1
+        self._not_found = self._not_found + 1 if error.status == HTTPStatus.NOT_FOUND else 0
+        self._refused_since = min(self._refused_since, now) if _is_final(error) else math.inf
+        is_refused = error.code == TOO_LONG or now - self._refused_since >= _REFUSED_FOR
+        if self.last and (self._failures >= _MOST_NOT_FOUND or is_refused):
+            raise UnusableReply(UNSHOWN, maybe_paid=True) from error
+        if self._not_found >= _MOST_NOT_FOUND:  # the 404 is about the request, and names the model
+            raise UnusableReply(GONE, maybe_paid=True) from error
+        if is_refused:
+            error.maybe_paid = True
+            raise error
+        self.unread = error
+        self._tell(f"the response cannot be looked up: {error.message}")
+
+    async def _sending(self) -> None:
+        if self._watcher.on_send is not None:
+            await self._watcher.on_send()
+        await trio.lowlevel.checkpoint_if_cancelled()  # it was left meanwhile: nothing is sent
+        self.sent = True
+        self._on_news()
+
+    def _may_repeat(self, error: UpstreamError) -> bool:
+        """Tell whether a request is repeated: fewer may be, as it goes on where nobody waits."""
+        self.sent = error.progress != "refused"
+        if self.sent:  # so it is worded, and told to who would ask again
+            error.maybe_paid, error.retryable = True, False
+        self._idle.deadline = math.inf
+        self._on_news()
+        if self._leaving and not self.sent:
+            self._life.cancel(reason="nobody waits for it")
+        return error.retryable and not self.sent
+
+    def _placed(self, place: Place) -> None:
+        """Take note of an event: in the step in which it is read, without a checkpoint."""
+        if place.number is not None:
+            self._cursor = max(place.number, self._cursor)
+        if self.id is None and (not place.kept or place.response_id is not None):
+            self.kept = self.kept and place.kept
+            self.id = place.response_id if self.kept else None
+            self._on_news()
+        self._heard()
+        if self._leaving and self.id is not None:
+            self._reading.cancel(reason="its caller has left")
+
+    def _heard(self) -> None:
+        """Count silence anew; without an id, to hang up would lose the answer."""
+        self._idle.deadline = trio.current_time() + IDLE if self.id is not None else math.inf
+
+    def _tell(self, phase: str) -> None:
+        self.searches += phase.startswith("searched")
+        if self._watcher.on_phase is not None:
+            self._watcher.on_phase(phase)
+
+
 async def create_in_background(
     stored: StoredResponses,
     body: JsonObject,
@@ -261,208 +446,42 @@ async def create_in_background(
     which the id of one that was just asked for may still come. `on_text` is told a text from its beginning again where
     the stream broke. Raises `UpstreamError`.
     """
-    api = stored.api
-
-    async def ask_without() -> T:
-        return await api.create(body, read, watcher=watcher)
-
-    if body["model"] in stored.without_background:
-        return await ask_without()
-    asking = _Asking(stored, body, watcher)
-    with trio.move_on_after(api.timeout_ms / 1000):
-        try:
-            return read(await asking.response())
-        except UpstreamError as error:
-            if asking.sent or not is_without_background(error):  # one that was taken is not asked a second time
-                raise
-            refused = error.status
-        asking.sent = True  # in another way
-        answer = await ask_without()
-        stored.note_refusal(body["model"], refused)
-        return answer
-    said = f"No answer within {api.timeout_ms / 1000:g} s{asking.became}; {ASK_LONGER}"
-    raise DeadlineExceeded(said, code="timeout", maybe_paid=asking.sent)
-
-
-class _Asking:
-    """One question on its way. The work is a task of its own, so that it can end properly when its caller leaves."""
-
-    def __init__(self, stored: StoredResponses, body: JsonObject, watcher: Watcher) -> None:
-        self._stored = stored
-        self._body = {**body, "background": True, "store": True}
-        self._watcher = replace(watcher, on_place=self._placed, on_send=self._sending)
-        self._bill = watcher.bill
-        self._life = trio.CancelScope(shield=True)
-        self._reading = trio.CancelScope()
-        self._idle = trio.CancelScope()
-        self._over = trio.Event()
-        self._leaving = False
-        self.sent = False  # the request is on its way, or was and has not failed
-        self._id: str | None = None
-        self._cursor = -1
-        self._looks = Looks()
-        self._found: JsonObject | None = None
-        self._told: JsonObject = {}  # what is known of one whose caller has left
-        self._failure: Exception | None = None
-
-    @property
-    def became(self) -> str:
-        """Say what became of a question whose caller has left."""
-        status = self._told.get("status")
-        if status == "cancelled":
-            return ", and it was cancelled at the API"
-        if status in ENDED:
-            return ", and it had ended at the API, which did not show its answer in time"
-        return ", and it may go on at the API and cost something" if self.sent else ", and it was not sent"
-
-    async def response(self) -> JsonObject:
-        """Return the Response, which ended well or is incomplete. Raises `UpstreamError`."""
-        interrupted: BaseException | None = None
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._work)
-            try:
-                await self._over.wait()
-            except trio.Cancelled:
-                self._leave()
-                raise
-            except BaseException as error:  # noqa: BLE001  # Ctrl-C, raised outside the nursery, so that it is in no group
-                self._leave()
-                interrupted = error
-        if interrupted is not None:
-            try:
-                raise interrupted
-            finally:
-                del interrupted  # its traceback holds this frame
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            try:
-                raise failure
-            finally:
-                del failure  # its traceback holds this frame
-        found, self._found = self._found or {}, None
-        if (failed := response_error(found, self._stored.api.redact)) is not None:
+    seconds = stored.api.timeout_ms / 1000
+    handle = Handle(stored, body, watcher, seconds=seconds + LEAVING, cancels=True)
+    if not handle.kept:
+        return await stored.api.create(body, read, watcher=watcher)
+    with trio.move_on_after(seconds):
+        found = await _attended(handle)
+        if (failed := response_error(found, stored.api.redact)) is not None:
             raise failed
-        return found
+        return read(found)
+    status = handle.last.get("status")
+    became = ", and it may go on at the API and cost something" if handle.sent else ", and it was not sent"
+    if status == "cancelled":
+        became = ", and it was cancelled at the API"
+    elif status in ENDED:
+        became = ", and it had ended at the API, which did not show its answer in time"
+    raise DeadlineExceeded(
+        f"No answer within {seconds:g} s{became}; {ASK_LONGER}", code="timeout", maybe_paid=handle.sent
+    )
 
-    def _leave(self) -> None:
-        """Have the work end: at once where nothing was sent, else when the API was told, in a second at most."""
-        self._leaving = True
-        if not self.sent:
-            self._life.cancel(reason="nothing was sent")
-        else:
-            self._life.deadline = trio.current_time() + _LEAVING
-            if self._id is not None:
-                self._reading.cancel(reason="its caller has left")
 
-    @trio.lowlevel.enable_ki_protection  # Ctrl-C here would leave the response at the API to go on
-    async def _work(self) -> None:
-        with self._life:
-            try:
-                with self._reading:
-                    self._found = await self._result()
-            except Exception as error:  # noqa: BLE001  # raised where it is waited for, and so in no group
-                self._failure = error
-            broken = self._failure is not None and not isinstance(self._failure, UpstreamError)  # by who listens
-            self._told = self._found or self._looks.last
-            if (self._leaving or broken) and self._id is not None and self._found is None:
-                with suppress(UpstreamError):
-                    now = await self._stored.cancel(self._id, seconds=_LEAVING, policy=_CANCELLING)
-                    self._told = self._looks.with_last(now)
-        if self._bill is not None:
-            self._bill.take(self._told)
-        self._over.set()
-
-    async def _result(self) -> JsonObject:
+async def _attended(handle: Handle) -> JsonObject:
+    """Have a response worked on while its caller waits, and return it."""
+    interrupted: BaseException | None = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(handle.live)
         try:
-            found = await self._ask()
-        except UpstreamError as error:
-            if self._id is None:
-                if self._bill is not None and error.progress != "refused":
-                    self._bill.maybe_billed()
-                raise
-            log.debug("openai(background): the stream broke: %s", error)
-        else:
-            if self._has_ended(found, unsaid="completed"):
-                return found
-            if self._id is None:  # or one with which nothing can be had
-                raise ConnectionFailed("The API began and told no id of it; ask again.", maybe_paid=True)
-        if not self._looks.last and self._has_ended(found := await self._follow()):
-            return found
-        return await self._look_up()
-
-    def _has_ended(self, found: JsonObject, unsaid: str | None = None) -> bool:
-        """Tell whether the Response that ends a stream has ended, which an event about the stream does not tell."""
-        broke = self._id is not None and "id" not in found and found.get("status") == "failed"
-        return not broke and self._looks.has_ended(found, unsaid=unsaid, kept=self._id is not None)
-
-    async def _ask(self) -> JsonObject:
-        api = self._stored.api
-        policy = RetryPolicy(max_retries=api.max_retries, wait=backoff, repeats=self._may_repeat)
-        with trio.CancelScope() as self._idle:
-            found = await self._stored.begin(
-                self._body,
-                watcher=self._watcher,
-                policy=policy,
-                seconds=api.timeout_ms / 1000 + _LEAVING,  # by then its caller has left
-            )
-            if not keeps_nothing(found):
-                self._id = self._id or found.get("id")
-            return found
-        raise ConnectionFailed(f"The API was silent for {IDLE:g} s.", maybe_paid=True)
-
-    async def _follow(self) -> JsonObject:
-        self._tell("taking up the stream again")
-        after = self._cursor if self._watcher.on_text is None else -1  # a text is told from its beginning
-        with trio.CancelScope(deadline=trio.current_time() + IDLE) as self._idle:
-            try:
-                watcher = replace(self._watcher, on_send=None, bill=None)
-                return await self._stored.follow(self._id or "", after=after, watcher=watcher)
-            except UpstreamError as error:
-                log.debug("openai(background): the stream cannot be taken up: %s", error)
-        return {}
-
-    async def _look_up(self) -> JsonObject:
-        """Return the Response when it has ended."""
-        while True:
-            try:
-                found = await self._looks.look(self._stored, self._id or "")
-            except UpstreamError as error:
-                if self._looks.is_gone:  # the 404 is about the request, and names the model
-                    raise UnusableReply(GONE, maybe_paid=True) from error
-                if self._looks.is_refused:
-                    error.maybe_paid = True
-                    raise
-                self._tell("waiting for the API")
-            else:
-                if found is self._looks.last:
-                    raise UnusableReply(_UNSHOWN, maybe_paid=True)
-                if self._looks.has_ended(found):
-                    return found
-
-    async def _sending(self) -> None:
-        if self._leaving:  # since it was last refused
-            self._life.cancel(reason="nobody waits for it")
-            await trio.lowlevel.checkpoint()
-        self.sent = True
-
-    def _may_repeat(self, error: UpstreamError) -> bool:
-        self.sent = error.progress != "refused"
-        if self.sent:  # so it is worded, and told to who would ask again
-            error.maybe_paid, error.retryable = True, False
-        self._idle.deadline = math.inf
-        return not self._leaving and is_repeatable(error)
-
-    def _placed(self, place: Place) -> None:
-        """Take note of an event: in the step in which it is read, without a checkpoint."""
-        if place.number is not None:
-            self._cursor = max(place.number, self._cursor)
-        if place.kept:
-            self._id = self._id or place.response_id
-        if self._id is not None:  # without one, to hang up would lose the answer
-            self._idle.deadline = trio.current_time() + IDLE
-        if self._leaving and self._id is not None:
-            self._reading.cancel(reason="its caller has left")
-
-    def _tell(self, phase: str) -> None:
-        if self._watcher.on_phase is not None:
-            self._watcher.on_phase(phase)
+            await handle.over()
+        except trio.Cancelled:
+            handle.leave()
+            raise
+        except BaseException as error:  # noqa: BLE001  # Ctrl-C, raised outside the nursery, so that it is in no group
+            handle.leave()
+            interrupted = error
+    if interrupted is not None:
+        try:
+            raise interrupted
+        finally:
+            del interrupted  # its traceback holds this frame
+    return await handle.wait()

@@ -19,7 +19,16 @@ from responses_mcp.settings.files import ConfigFile, absolute, cache_folder, exp
 from responses_mcp.settings.findings import Findings, Raw
 from responses_mcp.settings.layers import IN_FILE, Layers
 from responses_mcp.settings.model import ModelPrice, Profile, Settings
-from responses_mcp.settings.schema import BY_KEY, DROPPED_ENV, FALLBACKS, MAPPINGS, PROFILES, SETTINGS, section_of
+from responses_mcp.settings.schema import (
+    BY_KEY,
+    DROPPED_ENV,
+    FALLBACKS,
+    LEAVES_RUNS,
+    MAPPINGS,
+    PROFILES,
+    SETTINGS,
+    section_of,
+)
 from responses_mcp.settings.setting import OFF, ON, BadValue, from_text
 
 FOLDER: Final = "openai-responses-mcp"
@@ -96,6 +105,9 @@ def load_settings(
         if environ.get(name, "").strip():
             what = f"{name}: v0.9 dropped this variable, so it does nothing"
             findings.warning(what, where=(f"from env {name}",), cure="unset it")
+    if environ.get("RESEARCH_ON_EXIT", "").strip():
+        cure = "unset it; research_cancel and `research cancel` cancel a run"
+        findings.problem(f"RESEARCH_ON_EXIT: {LEAVES_RUNS}", where=("from env RESEARCH_ON_EXIT",), cure=cure)
     layers.values["problems"] = findings.problems
     if PROFILES[0] not in layers.values["model_profiles"]:  # which fails only the tools without a profile of their own
         what = f"{_ANSWER}: expected a profile, because tools without one of their own need it, got null"

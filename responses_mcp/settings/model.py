@@ -345,14 +345,14 @@ class ResearchSettings:
         str | None, Form("folder"), "Folder for runs and the ledger; without it, one in the user's state folder."
     ] = None
     keep_days: Annotated[int, Between(1, 365), "Days for which a run can be asked for."] = 7
-    keep_questions: Annotated[bool, "Keep the first words of each question with its run, for the list."] = False
     max_running: Annotated[
-        int, Between(1, 1_000), "Runs of one server on their way at once; further ones wait their turn."
+        int, Between(1, 1_000), "Runs of research that go on at once, of all servers; more are refused."
     ] = 8
     timeout_ms: Annotated[
-        int, Between(1, 604_800_000, default_below=True), "Milliseconds for a run; then it is cancelled."
+        int,
+        Between(1, 604_800_000, default_below=True),
+        "Milliseconds for a run once it is sent; then it is cancelled.",
     ] = 3_600_000
-    on_exit: Annotated[Literal["keep", "cancel"], "What becomes of runs on their way when the server ends."] = "keep"
     stores: Annotated[
         tuple[str, ...], Form("stores"), "Vector stores that a question may have searched, each as `name=id`."
     ] = ()

@@ -113,6 +113,9 @@ DROPPED_KEYS: Final = frozenset(
 )
 """Keys of v0.5 that v0.9 dropped; what lies below them went with them."""
 
+LEAVES_RUNS: Final = "a server that ends leaves its runs to the API, so this does nothing"
+"""Why `research.on_exit` is a problem: some rely on it."""
+
 DROPPED_ENV: Final = ("REQUERY_ATTEMPTS",)
 """Environment variables of v0.5 whose setting v0.9 dropped."""
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from responses_mcp.settings.findings import Findings, Part, Raw, place
-from responses_mcp.settings.schema import BY_KEY, DROPPED_KEYS, KEY_IN_FILE, MOVED, PROFILES, SECTIONS
+from responses_mcp.settings.schema import BY_KEY, DROPPED_KEYS, KEY_IN_FILE, LEAVES_RUNS, MOVED, PROFILES, SECTIONS
 from responses_mcp.settings.setting import SINGLE_QUOTES, described, is_mapping
 
 _LONGEST_NAME: Final = 80
@@ -173,6 +173,8 @@ class _Walk:
             place = f"{profile}.{MOVED[member]}"
             what = f"expected it below {place}, whose members go into the request as they are"
             self._problem(key, what, cure=f"write {place}.{member}")
+        elif key == "research.on_exit":
+            self._problem(key, LEAVES_RUNS, cure="remove it; research_cancel and `research cancel` cancel a run")
         elif key.startswith("openai."):
             what = "unknown key, where a misspelled one may send the API key elsewhere"
             self._problem(key, what, cure=self._suggestion(key))

@@ -14,14 +14,15 @@ from responses_mcp.errors import BadArgument, ResponsesMcpError
 from responses_mcp.responses_api.request.arguments import MOST_DAYS, read_number, read_word
 from responses_mcp.toolsets.base import CallContext, Task, Tool, ToolFailure, ToolSuccess
 from responses_mcp.toolsets.calls import SIZE, Done, tool_of
-from responses_mcp.toolsets.research_definitions import DEFINITIONS, LONGEST_WAIT, USUAL_LIST, USUAL_WAIT
+from responses_mcp.toolsets.research_definitions import LONGEST_WAIT, USUAL_LIST, USUAL_WAIT, definitions
 from responses_mcp.toolsets.schema import Definition
 from responses_mcp.toolsets.tasks import RunsToolset, run_done
 
 if TYPE_CHECKING:
-    from responses_mcp.research.service import Research, RunView
+    from responses_mcp.research.runs import Research, RunView
 
 _LOOK = 1.0  # seconds between two looks at the deadline of a call
+MOST_PARTS = 1_000_000
 _LAST_WORDS = 0.5  # seconds in which a call is answered before its deadline
 
 
@@ -32,7 +33,8 @@ class ResearchToolset(RunsToolset):
     def tools(self) -> Sequence[Tool]:
         """Return the four tools."""
         meta = {SIZE: self._most}
-        return [tool_of(shown, partial(self._work, shown), _failed, self._redact, meta=meta) for shown in DEFINITIONS]
+        shown = definitions(self._stores)
+        return [tool_of(each, partial(self._work, each), _failed, self._redact, meta=meta) for each in shown]
 
     async def _work(
         self, shown: Definition, context: CallContext, arguments: Mapping[str, Any]
@@ -42,13 +44,15 @@ class ResearchToolset(RunsToolset):
         research = await self._opened()
         if shown.name == "research_list":
             runs = await research.list(arguments.get("limit", USUAL_LIST))
-            return Done(sanitized_json({"runs": list(runs)}))
+            running = sum(run["status"] == "running" for run in runs)
+            return Done(sanitized_json({"runs": list(runs), "running": running}))
         if shown.name == "research" and context.takes_tasks:
             return await self.answer_of(await _begun(research, shown, context, arguments))
+        part = read_number("part", arguments.get("part"), least=1, most=MOST_PARTS)
         view = await _viewed(research, shown, context, arguments)
         query = arguments.get("query")
         masked = research.outgoing.masked(query).masked if isinstance(query, str) else None
-        return run_done(view, self._most)._replace(masked=masked)
+        return run_done(view, self._most, part or 1)._replace(masked=masked)
 
 
 async def _begun(research: Research, shown: Definition, context: CallContext, arguments: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import trio
 
     from responses_mcp.asking import Answer, Asked
-    from responses_mcp.research.service import Research, RunView
+    from responses_mcp.research.runs import Research, RunView
     from responses_mcp.responses_api.watcher import Watcher
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,8 @@ _DAY: Final = 86_400_000  # milliseconds
 class RunsToolset(Toolset):
     """One `Research`, which `open_research` opens for the first call, for the server's life; its runs are tasks.
 
-    Results have `most_characters` at most; runs are kept for `keep_days`; `debug` is as for `AnswerToolset`.
+    Results have `most_characters` at most; runs are kept for `keep_days`; `stores` are
+    the names of `research.stores`; `debug` is as for `AnswerToolset`.
     """
 
     def __init__(
@@ -55,11 +56,13 @@ class RunsToolset(Toolset):
         *,
         most_characters: int = USUAL_CHARACTERS,
         keep_days: int = ResearchSettings().keep_days,
+        stores: Sequence[str] = (),
         debug: bool = False,
     ) -> None:
         self._open_research = open_research
         self._most = most_characters
         self._keep_days = keep_days
+        self._stores = stores
         self._answer_failed = partial(answer_failure, debug=debug)
         self._nursery: trio.Nursery | None = None
         self._opening: trio.Lock | None = None
@@ -90,7 +93,7 @@ class RunsToolset(Toolset):
         Those are `task_seconds` for a client that takes tasks and a profile that works in the background, else
         `seconds`, where 0 means never. None where no run can be begun. Raises `UpstreamError` for a run that failed.
         """
-        from responses_mcp.research.service import answer_by_run  # noqa: PLC0415  # most calls need none
+        from responses_mcp.research.runs import answer_by_run  # noqa: PLC0415  # most calls need none
 
         is_task = watcher.takes_tasks and asked.profile.background
         if self._nursery is None or not (is_task or seconds):
@@ -142,7 +145,7 @@ class RunsToolset(Toolset):
 
     async def _outcome(self, view: RunView, research: Research) -> ToolSuccess | ToolFailure:
         """Return what the call would be answered that the run was begun for, if it had waited."""
-        from responses_mcp.research.service import answer_in  # noqa: PLC0415
+        from responses_mcp.research.runs import answer_in  # noqa: PLC0415
 
         async def done() -> Done:  # noqa: ASYNC124  # as the work of a call is
             if view.tool == "research":
@@ -211,12 +214,12 @@ async def _cancel(research: Research, run_id: str) -> None:
         log.warning("tasks: a run could not be cancelled: %s", research.redact(str(error)))
 
 
-def run_done(view: RunView, most: int) -> Done:
-    """Return how far a run is as the tools of research tell it, answer and data of `most` characters at most."""
+def run_done(view: RunView, most: int, part: int = 1) -> Done:
+    """Return how far a run is as the tools of research show it; answer and data have `most` characters at most."""
     from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415  # a start should not wait for it
 
     masked = None if view.answer is None else view.answer.masked
-    return Done(_within(sanitized_json(view.as_json(most)), most), view.usage, masked)
+    return Done(_within(sanitized_json(view.as_json(most, part)), most), view.usage, masked)
 
 
 def _within(result: JsonObject, most: int) -> JsonObject:
@@ -225,7 +228,7 @@ def _within(result: JsonObject, most: int) -> JsonObject:
     if size <= most:
         return result
     error = (
-        f"The data has {size} characters, more than the {most} of server.max_result_chars; raise that "
-        "(MCP_MAX_RESULT_CHARS), or ask for less."
+        f"The data has {size} characters, more than the {most} of server.max_result_chars. Raise that "
+        "(MCP_MAX_RESULT_CHARS) and call research_result again; the answer below has the same."
     )
     return {name: value for name, value in result.items() if name != "data"} | {"error": error}

@@ -30,6 +30,7 @@ from responses_mcp.commands.doctor.network import ask_for_models
 from responses_mcp.commands.doctor.network_settings import Way
 from responses_mcp.commands.terminal import columns
 from responses_mcp.manuals.files.directories import DirectoryByDescriptor, DirectoryByPath
+from responses_mcp.research.runs_file import Row, RunsFile
 from responses_mcp.settings import OpenAISettings, Profile, load_settings
 from responses_mcp.settings.model import LimitSettings
 from responses_mcp.settings.schema import SETTINGS
@@ -520,6 +521,13 @@ async def test_a_folder_of_runs_that_cannot_be_used_is_told_where_runs_are_wante
     state = str(tmp_path / "file" / "state")
     report = await examine("--offline", MCP_TOOLSETS="answer,research", RESEARCH_STATE_DIR=state)
     report.line("FAIL", "state", "cannot be written to", "RESEARCH_STATE_DIR")
+
+
+async def test_how_many_runs_go_on_at_the_api_is_told(examine: Doctor, tmp_path: Path) -> None:
+    row = Row(id="run_1", account="a", digest="d", model="m", created=1e9, may_take=1.0)
+    RunsFile(tmp_path).add(row, join=False, most=None)
+    report = await examine("--offline", MCP_TOOLSETS="answer,research", RESEARCH_STATE_DIR=str(tmp_path))
+    report.line("ok", "state", "1 run going on at the API")
 
 
 def test_an_executable_that_may_vanish_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from trio.testing import MockClock
 
 from responses_mcp import cli
 from responses_mcp.commands import research
-from responses_mcp.research.service import Research, open_research
+from responses_mcp.research.runs import Research, open_research
 from responses_mcp.settings import load_settings
 from responses_mcp.settings.model import Settings
 from responses_mcp.testing import Error, FakeApi, Faults, Hang, as_stream, bodies
@@ -148,10 +148,13 @@ async def test_no_runs_are_an_empty_list(api: FakeApi, command: Command) -> None
 
 async def test_a_list_tells_how_runs_have_ended_that_nobody_followed(api: FakeApi, command: Command) -> None:
     api.stored.interval = 30.0
-    settings = load_settings({**os.environ, "RESEARCH_ON_EXIT": "keep"}, toolsets="answer,research").settings
+    settings = load_settings(os.environ, toolsets="answer,research").settings
     async with open_research(settings) as research:
         run = await research.start("Why?")
-        assert await research.wait_for_id(run, WAIT)
+        async with aclosing(research.events(run)) as views:
+            async for view in views:
+                if view.stage == "working":
+                    break
     for response in api.stored.responses.values():
         response.interval = 0.0
     code, out, err = await command("research", "list", "--json")

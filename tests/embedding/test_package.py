@@ -28,7 +28,7 @@ OFFERED = {
     "load_settings": "responses_mcp.settings.load",
     "open_answers": "responses_mcp.asking",
     "open_manuals": "responses_mcp.manuals.service",
-    "open_research": "responses_mcp.research.service",
+    "open_research": "responses_mcp.research.runs",
     "serve": "responses_mcp.serving",
 }
 

@@ -22,7 +22,7 @@ from responses_mcp.errors import ConfigError, ConnectionFailed
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.requests import SearchRequest
 from responses_mcp.manuals.service import open_manuals
-from responses_mcp.research.service import open_research
+from responses_mcp.research.runs import open_research
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.runtime.server import Server
 from responses_mcp.serving import configured_toolsets, serve

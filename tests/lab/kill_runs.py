@@ -1,9 +1,9 @@
 """Kill real servers with SIGKILL at random moments of their runs: `python -m tests.lab.kill_runs [--times N] [--seed S]`.
 
-Each server begins a run and is killed within the time that the run takes. All share one folder, so that a server also
-takes over, and is killed over, what earlier ones left. At the end one more server has all of them finished. Of each
-run the API must have seen one request at most, and whoever asks must be told how it ended: with an answer, or that it
-may have been paid for and its id never came, or that it was never asked for.
+Each server begins a run and is killed within the time that the run takes, or right behind its end. All share one
+folder. At the end one more server looks at all of them. Of each run the API must have seen one request at most, and
+whoever asks must be told how it ended: with an answer, or that it may have been paid for and its id never came, or that
+it was never asked for. The ledger must have a row for each answered run.
 """
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import sqlite3
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
 import trio
 
-from responses_mcp.research.runs_file import LEASE_SECONDS
+from responses_mcp.research.runs import ID_SECONDS
 from responses_mcp.testing import FakeApi, open_fake_api
 from responses_mcp.testing.client import McpClient
+from responses_mcp.usage.ledger import FILE
 from tests.processes import environment, server_process
 
 AT_ONCE = 2  # servers
@@ -36,7 +38,9 @@ PATIENCE = 240.0  # seconds for the last server
 @asynccontextmanager
 async def running(home: Path, api: FakeApi) -> AsyncGenerator[McpClient]:
     """Start a server and kill it at the end of the block."""
-    env = environment(home, api.base_url, MCP_TOOLSETS="research", RESEARCH_KEEP_QUESTIONS="1", NO_PROXY="127.0.0.1")
+    env = environment(
+        home, api.base_url, MCP_TOOLSETS="research", USAGE_LEDGER="1", NO_PROXY="127.0.0.1", RESEARCH_MAX_RUNNING="1000"
+    )
     async with server_process(env) as server:
         yield server.client
         server.process.kill()
@@ -56,7 +60,7 @@ async def one(number: int, home: Path, api: FakeApi, delay: float, places: trio.
     """Let a server begin a run, and kill it after a while."""
     async with places, running(home, api) as client:
         await ask(client, "research_list")  # which loads what a run needs, so that most kills meet one
-        await client.start_call("research", {"query": f"q{number}", "wait_seconds": 280})
+        await client.start_call("research", {"query": f"q{number}", "label": f"q{number}", "wait_seconds": 280})
         await trio.sleep(delay)
 
 
@@ -64,8 +68,9 @@ async def finish(home: Path, api: FakeApi, numbers: range) -> Counter[str]:
     """Have all runs finished by one server, and return how they ended; what is wrong begins with WRONG."""
     own = {f"q{number}" for number in numbers}
     ends: Counter[str] = Counter()
+    answered: set[str] = set()
     async with running(home, api) as client:
-        runs = {run["run_id"]: run["question"] for run in (await ask(client, "research_list", limit=100))["runs"]}
+        runs = {run["run_id"]: run["label"] for run in (await ask(client, "research_list", limit=100))["runs"]}
         markers = [response.request["input"].split()[0] for response in api.stored.responses.values()]
         paid = Counter(marker for marker in markers if marker in own)
         for run_id, question in runs.items():
@@ -74,6 +79,11 @@ async def finish(home: Path, api: FakeApi, numbers: range) -> Counter[str]:
                 while view["status"] == "running":
                     view = await ask(client, "research_result", run_id=run_id, wait_seconds=50)
             ends[_judged(view, question, paid[question])] += 1
+            if view["status"] == "completed":
+                answered.add(run_id)
+    booked = in_ledger(home)
+    for run_id in answered - booked:
+        ends[f"WRONG: {run_id} is answered and not in the ledger"] += 1
     for marker, count in paid.items():
         if count > 1:
             ends[f"WRONG: {marker} was paid {count} times"] += 1
@@ -81,6 +91,13 @@ async def finish(home: Path, api: FakeApi, numbers: range) -> Counter[str]:
             ends[f"WRONG: {marker} was paid for and is not in the list"] += 1
     ends["no run was begun, and nothing asked"] = len(numbers) - len(runs)
     return +ends
+
+
+def in_ledger(home: Path) -> set[str]:
+    """Return the ids of the calls in the ledger of a home folder that used something."""
+    (path,) = home.rglob(FILE)
+    with closing(sqlite3.connect(path)) as connection:
+        return {run_id for (run_id,) in connection.execute("SELECT id FROM calls WHERE total > 0")}
 
 
 def _judged(view: dict[str, Any], question: str, paid: int) -> str:
@@ -109,7 +126,7 @@ async def kill(times: int, seed: int) -> Counter[str]:
                     for number in numbers:
                         nursery.start_soon(one, number, folder, api, draw.uniform(0, LATEST), places)
                 print(f"{numbers.stop} killed; now one server finishes what they left", flush=True)
-                await trio.sleep(LEASE_SECONDS)
+                await trio.sleep(ID_SECONDS)
                 ends += await finish(folder, api, numbers)
     return ends
 

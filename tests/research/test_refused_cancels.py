@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from responses_mcp.research.outcome import RunView
+from responses_mcp.research.view import RunView
 from responses_mcp.testing import Error, Json, Reply, as_stream, bodies
 from tests.research.upstream import Asked, Upstream, researching, slow, taken_up, written_in
 
@@ -80,7 +80,7 @@ async def test_a_cancel_that_is_refused_for_good_is_told_as_not_confirmed(tmp_pa
 
 
 async def test_a_cancel_that_goes_on_failing_is_sent_again_for_a_while_and_no_longer(tmp_path: Path) -> None:
-    upstream = slow()
+    upstream = slow(interval=60.0)
     view = await cancelled(upstream, tmp_path, *(Error(500) for _ in range(99)))
     assert (view.confirmed, view.maybe_paid) == (False, True)
     assert 3 <= len(upstream.of("cancel")) <= 8
@@ -180,6 +180,7 @@ async def test_a_run_that_could_not_be_looked_up_and_failed_at_the_api_is_told_s
     upstream = slow(cut_after=0)
     answer = upstream._reply
     said = {**bodies.failed(), "error": {"code": "server_error", "message": "about your secret question"}}
+    del said["id"]
     upstream._reply = lambda asked: (  # type: ignore[method-assign]
         answer(asked) if asked.kind == "ask" else Error(403) if trio.current_time() < 100 else Json(said)
     )

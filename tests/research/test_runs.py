@@ -4,12 +4,13 @@
 - A stream that breaks is taken up behind its last event, and then looked up; an id that never came is a failure that
   says it may have been paid for.
 - Waiting can be cancelled or come to an end, and the run goes on. A cancelled run is cancelled at the API, once.
-- A run whose process is gone is found by the next one, unless its id was never known; of two servers one owns it.
+- Nobody owns a run: any process with its row looks at it, cancels it, and sends it if nobody has.
 """
 
 import itertools
+import sqlite3
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -25,18 +26,20 @@ from responses_mcp.errors import (
     ConfigError,
     ConnectionFailed,
     DeadlineExceeded,
+    LimitReached,
     RateLimited,
     ServiceFailed,
     UnusableReply,
     UpstreamError,
 )
-from responses_mcp.research.outcome import RunView
-from responses_mcp.research.runs_file import RunsFile
-from responses_mcp.research.service import Research, open_research
+from responses_mcp.research.runs import open_research
+from responses_mcp.research.runs_file import FILE, OLDER
+from responses_mcp.research.view import RunView
 from responses_mcp.responses_api.http.connections import Reader, Request
 from responses_mcp.settings.model import Profile
 from responses_mcp.testing import Closed, Error, Hang, Json, Reply, Sse, as_stream, bodies, open_fake_api
 from responses_mcp.testing.event_stream import stream_events
+from responses_mcp.testing.stored_responses import thoughtful_echo
 from responses_mcp.usage.models import AS_OF
 from tests.research.upstream import (
     KEY,
@@ -44,7 +47,6 @@ from tests.research.upstream import (
     Upstream,
     after,
     asked_and_ended,
-    at_once,
     ended,
     in_file,
     researching,
@@ -257,22 +259,6 @@ async def test_a_run_that_is_stuck_is_cancelled_when_its_time_is_over(tmp_path: 
     assert upstream.kinds.count("cancel") == 1
 
 
-async def test_the_time_of_a_run_begins_when_it_is_asked_whoever_goes_on_with_it(tmp_path: Path) -> None:
-    upstream = slow(stuck=True)
-    limits: dict[str, Any] = {"timeout_ms": 600_000, "max_running": 1}
-    async with researching(upstream, tmp_path, **limits) as research:
-        await research.start("the first")
-        run = await research.start("the second")
-        await trio.sleep(900)
-        assert [asked.kind for asked in upstream.asked].count("cancel") == 1
-    async with researching(upstream, tmp_path, **limits) as research:
-        view = await ended(research, run)
-    begun = upstream.of("ask")[1].at
-    assert 600 <= begun < 610
-    assert upstream.of("cancel")[1].at == begun + 600
-    assert "longer than 600 s" in str(view.error)
-
-
 async def test_a_run_takes_as_long_as_it_might_when_it_was_begun_whoever_takes_it_over(tmp_path: Path) -> None:
     upstream = slow(stuck=True)
     async with researching(upstream, tmp_path, timeout_ms=600_000) as research:
@@ -280,7 +266,7 @@ async def test_a_run_takes_as_long_as_it_might_when_it_was_begun_whoever_takes_i
         await trio.sleep(120)
     async with researching(upstream, tmp_path, timeout_ms=60_000) as research:
         view = await ended(research, run)
-    assert upstream.of("cancel")[0].at == 600
+    assert 600 <= upstream.of("cancel")[0].at <= 610
     assert "longer than 600 s" in str(view.error)
 
 
@@ -358,12 +344,13 @@ async def test_an_answer_that_the_api_has_only_after_it_said_that_it_had_ended_i
 ) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
-        upstream.script = [as_stream(bodies.response([], background=True, store=True)), look]
+        answered = {**bodies.searched(), "id": "resp_1", "background": True, "store": True}
+        upstream.script = [as_stream({**answered, "output": []}), look]
         run = await research.start("why?")
         view = await ended(research, run)
         assert (view.status, view.maybe_paid) == ("failed", True)
         await trio.testing.wait_all_tasks_blocked()  # until its task is over
-        upstream.script = [Json({**bodies.searched(), "background": True, "store": True})]
+        upstream.script = [Json(answered)]
         view = await ended(research, run)
         assert (view.status, view.answer is not None, upstream.kinds.count("ask")) == ("completed", True, 1)
         assert await research.result(run) == view
@@ -530,7 +517,7 @@ async def test_events_tell_each_phase_and_at_last_the_end(tmp_path: Path) -> Non
         async with aclosing(research.events(run_id)) as events:
             seen = [view async for view in events]
     assert [view.running for view in seen] == [True] * (len(seen) - 1) + [False]
-    assert len({view.phase for view in seen}) == len(seen)
+    assert len({(view.phase, view.stage) for view in seen}) == len(seen)
 
 
 async def test_the_same_question_joins_a_run_that_goes_on_and_none_that_has_ended_or_was_cancelled(
@@ -577,65 +564,6 @@ async def test_an_answer_may_still_come_only_where_the_api_keeps_it_and_says_not
             assert ("output limit" in told) == (ending["status"] == "incomplete")
 
 
-async def test_who_takes_over_runs_waits_as_long_as_it_said_however_slow_the_disk_is(tmp_path: Path) -> None:
-    upstream = slow(500.0)
-    async with researching(upstream, tmp_path) as research:
-        for number in range(8):
-            await research.start(f"why {number}?")
-        await trio.sleep(5)
-
-    async def slowly(work: Callable[[], Any]) -> Any:
-        await trio.sleep(2)
-        return await at_once(work)
-
-    async with researching(upstream, tmp_path, in_thread=slowly) as research:
-        began = trio.current_time()
-        await research.take_over(3)
-        assert trio.current_time() - began <= 3
-
-
-async def test_who_does_not_wait_for_runs_that_nobody_owns_has_them_taken_over_all_the_same(tmp_path: Path) -> None:
-    upstream = slow(10.0)
-    async with researching(upstream, tmp_path) as research:
-        await research.list()
-        await trio.sleep(1)  # it has looked for such runs, and will not for a while
-        run = await left_going_on(upstream, tmp_path, seconds=3.0)
-        await research.take_over(0)
-        await trio.testing.wait_all_tasks_blocked()
-        assert in_file(tmp_path, "SELECT id FROM run WHERE owner IS NOT NULL") == [(run,)]
-
-
-async def test_a_question_whose_server_left_before_it_asked_is_asked_by_the_next(tmp_path: Path) -> None:
-    upstream = slow(30.0)
-    async with researching(upstream, tmp_path, max_running=1) as research:
-        await research.start("the first")
-        left = await research.start("why?")
-        await trio.sleep(3)
-    upstream = slow()
-    async with researching(upstream, tmp_path) as research:
-        again = await research.start("why?")
-        assert (await ended(research, again)).status == "completed"
-        assert again != left
-        assert (await ended(research, left)).error == "It was never asked for, and cost nothing; ask again."
-
-
-async def test_a_question_whose_server_was_killed_before_it_asked_is_asked_by_the_next_once_that_is_sure(
-    tmp_path: Path,
-) -> None:
-    async with researching(slow(30.0), tmp_path, max_running=1) as research:
-        await research.start("the first")
-        left = await research.start("why?")
-        await trio.sleep(3)
-    in_file(tmp_path, "UPDATE run SET owner = 'killed', leased_until = ?", 1e9 + trio.current_time())
-    began = trio.current_time()
-    async with researching(slow(), tmp_path) as research:
-        again = await research.start("why?")
-        assert trio.current_time() - began < 10
-        assert (await ended(research, again)).status == "completed"
-        assert again != left
-        assert (await ended(research, left)).error == "It was never asked for, and cost nothing; ask again."
-
-
 async def test_the_same_question_about_something_else_joins_no_run(tmp_path: Path) -> None:
     async with researching(slow(), tmp_path) as research:
         first, second = await research.start("what is A?"), await research.start("what is B?")
@@ -646,57 +574,170 @@ async def test_the_same_question_about_something_else_joins_no_run(tmp_path: Pat
         assert await research.start("why?", continue_from=second) == runs[2]
 
 
-async def test_more_runs_than_the_limit_wait_in_order_and_are_told_their_place(tmp_path: Path) -> None:
+async def test_more_runs_than_the_limit_are_refused_and_the_refusal_names_those_that_go_on(tmp_path: Path) -> None:
     upstream = slow()
-    async with researching(upstream, tmp_path, max_running=1) as research:
-        ids = [await research.start(f"question {number}") for number in range(4)]
-        await trio.sleep(1)
-        views = [await research.result(run_id) for run_id in ids]
-        assert [view.place for view in views] == [None, 0, 1, 2]
-        gone = await research.cancel(ids[1])
-        assert (gone.status, gone.maybe_paid, gone.confirmed) == ("cancelled", False, True)
-        assert (await research.result(ids[2])).place == 0
-        for run_id in (ids[0], *ids[2:]):
-            assert (await ended(research, run_id)).status == "completed"
-    asked = [asked.json["input"].split("\n")[0] for asked in upstream.of("ask")]
-    assert asked == ["question 0", "question 2", "question 3"]
-    assert upstream.open == 0
-
-
-async def test_runs_wait_in_the_order_in_which_they_were_asked_for_also_at_once_and_beside_another_server(
-    tmp_path: Path,
-) -> None:
-    called: dict[str, list[str]] = {"one": [], "two": []}
-
-    async def ask(research: Research, name: str, number: int) -> None:
-        called[name].append(query := f"{name} {number}?")
-        await research.start(query)
-
-    one, two = slow(), slow()
     async with (
-        researching(one, tmp_path, max_running=1) as first,
-        researching(two, tmp_path, max_running=1) as second,
-        trio.open_nursery() as nursery,
+        researching(upstream, tmp_path, max_running=2) as one,
+        researching(upstream, tmp_path, max_running=2) as two,
     ):
-        for _ in range(4):  # Trio runs the tasks of a moment in any order, also backwards
-            for number in range(3):
-                nursery.start_soon(ask, first, "one", len(called["one"]) + number)
-                nursery.start_soon(ask, second, "two", len(called["two"]) + number)
-            await trio.sleep(1)
-        await trio.sleep(500)
-    for name, upstream in (("one", one), ("two", two)):
-        assert [asked.json["input"].split("\n")[0] for asked in upstream.of("ask")] == called[name]
+        runs = [await one.start("first?"), await two.start("second?")]
+        for research in (one, two):
+            with pytest.raises(LimitReached, match=r"research\.max_running") as caught:
+                await research.start("third?")
+            assert all(run in str(caught.value) for run in runs)
+            assert await research.start("first?") == runs[0]  # which costs nothing
+        for run in runs:
+            await ended(one, run)
+        assert (await ended(two, await two.start("third?"))).status == "completed"
+    assert len(upstream.of("ask")) == 3
+
+
+async def test_runs_that_ended_while_nobody_looked_take_no_place(tmp_path: Path) -> None:
+    upstream = slow()
+    await left_going_on(upstream, tmp_path, seconds=3)
+    await trio.sleep(100)
+    async with researching(upstream, tmp_path, max_running=1) as research:
+        assert (await ended(research, await research.start("how?"))).status == "completed"
+
+
+async def test_a_run_that_is_not_sent_yet_is_sent_by_who_joins_it_and_by_one_of_them(tmp_path: Path) -> None:
+    upstream = slow()
+    upstream.script = [Error(429, retry_after="50")]
+    async with researching(upstream, tmp_path) as one:
+        run = await one.start("why?")
+        await trio.sleep(10)
+        async with researching(upstream, tmp_path) as two:
+            assert await two.start("why?") == run
+            view = await ended(two, run)
+            assert upstream.of("ask")[1].at < 20
+        assert (await ended(one, run)).answer == view.answer
+    assert (view.status, len(upstream.stored.responses)) == ("completed", 1)
+
+
+async def test_a_run_whose_server_was_killed_before_it_was_sent_was_never_asked_for(tmp_path: Path) -> None:
+    run = await left_going_on(slow(), tmp_path, seconds=3)
+    in_file(tmp_path, "UPDATE run SET status = NULL, sent = NULL, response_id = NULL")
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        assert (await research.result(run)).phase == "waiting to be sent"
+        view = await ended(research, run)
+        assert (view.status, view.error) == ("failed", "It was never asked for, and cost nothing; ask again.")
+    assert (view.maybe_paid, upstream.asked, trio.current_time() < 150) == (False, [], True)
+
+
+async def test_a_run_that_waits_too_long_to_be_sent_ends_and_cost_nothing(tmp_path: Path) -> None:
+    upstream = slow()
+    upstream.script = [Error(429, retry_after="59")] * 9
+    view = await asked_and_ended(upstream, tmp_path, max_retries=9)
+    assert (view.status, view.maybe_paid) == ("failed", False)
+    assert 100 < trio.current_time() < 150
+
+
+async def test_a_request_that_differs_in_its_rules_joins_no_run(tmp_path: Path) -> None:
+    async with researching(slow(), tmp_path) as research:
+        runs = [
+            await research.start("why?", **more)
+            for more in ({}, {"max_tool_calls": 3}, {"blocked_domains": ["a.jp"]}, {"recency_days": 3})
+        ]
+        assert len(set(runs)) == 4
+        assert await research.start("why?", label="another") == runs[0]
+
+
+async def test_a_row_says_that_its_request_is_sent_before_it_is(tmp_path: Path) -> None:
+    """Or a server that is killed just then has the next one say that nothing was paid for."""
+    upstream = slow()
+    said: list[bool] = []
+    send = upstream.send
+
+    async def watched(request: Request, reader: Reader) -> None:
+        async def sent() -> None:
+            await request.on_send()  # what comes next is on the wire
+            said.extend(sent is not None for (sent,) in in_file(tmp_path, "SELECT sent FROM run"))
+
+        await send(replace(request, on_send=sent), reader)
+
+    upstream.send = watched  # type: ignore[method-assign]
+    async with researching(upstream, tmp_path) as research:
+        await research.start("why?")
+        await trio.sleep(1)
+    assert said == [True]
+
+
+async def test_a_look_that_shows_another_response_is_none(tmp_path: Path) -> None:
+    upstream = slow()
+    run = await left_going_on(upstream, tmp_path, seconds=3)
+    await trio.sleep(100)
+    async with researching(upstream, tmp_path) as research:
+        upstream.script = [Json({**bodies.searched(), "id": "resp_another"})] * 3
+        assert (await research.result(run)).running
+        upstream.script = []
+        assert (await ended(research, run)).status == "completed"
+
+
+async def test_rows_of_the_older_file_are_read_and_it_is_not_written(tmp_path: Path) -> None:
+    upstream = slow()
+    run = await left_going_on(upstream, tmp_path, seconds=3)
+    await trio.sleep(100)
+    with closing(sqlite3.connect(tmp_path / OLDER)) as connection, connection:
+        names = {name: name for (_, name, *_) in in_file(tmp_path, "PRAGMA table_info(run)")}
+        names |= {"kept": "durable", "label": "question"}
+        connection.execute(f"CREATE TABLE run ({', '.join(names.values())})")
+        row = in_file(tmp_path, f"SELECT {', '.join(names)} FROM run")[0]
+        connection.execute(f"INSERT INTO run VALUES ({', '.join('?' * len(names))})", row)
+        connection.execute("PRAGMA application_id = 1869770098")
+        connection.execute("PRAGMA user_version = 3")
+    (tmp_path / FILE).unlink()
+    before = (tmp_path / OLDER).read_bytes()
+    async with researching(upstream, tmp_path) as research:
+        assert (await ended(research, run)).status == "completed"
+        assert [entry["run_id"] for entry in await research.list()] == [run]
+    assert (tmp_path / OLDER).read_bytes() == before
+
+
+async def test_a_follow_up_of_a_running_run_says_to_wait_and_an_empty_one_is_refused(tmp_path: Path) -> None:
+    async with researching(slow(), tmp_path) as research:
+        run = await research.start("why?")
+        with pytest.raises(BadArgument, match="still running; wait for it"):
+            await research.start("and then?", continue_from=run)
+        with pytest.raises(BadArgument, match="continue_from is empty"):
+            await research.start("and then?", continue_from=" ")
+
+
+async def test_a_run_may_be_bounded_in_searches_and_cost(tmp_path: Path) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        with pytest.raises(LimitReached, match="max_cost_usd"):
+            await research.start("why?", max_cost_usd=0.0001)
+        await ended(research, await research.start("why?", max_cost_usd=100, max_tool_calls=7))
+    assert [asked.json["max_tool_calls"] for asked in upstream.of("ask")] == [7]
+
+
+async def test_an_answer_tells_what_was_read_and_a_running_run_what_was_searched(tmp_path: Path) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research, researching(upstream, tmp_path) as other:
+        run = await research.start("why?")
+        await trio.sleep(14)
+        for each in (research, other):
+            assert (await each.result(run)).searches == 1
+        view = await ended(research, run)
+    assert view.sources_read
+    assert view.as_json()["sources_read"] == list(view.sources_read)
+
+
+async def test_data_that_does_not_fit_its_schema_is_told_with_the_text(tmp_path: Path) -> None:
+    upstream = slow()
+    upstream.stored.compose = lambda wanted: {**thoughtful_echo(wanted), "text": wanted["text"]}
+    schema = {"type": "object", "properties": {"why": {"type": "string"}}, "required": ["why"]}
+    async with researching(upstream, tmp_path) as research:
+        view = await ended(research, await research.start("why?", output_schema=schema))
+        assert (view.data, view.error) == ({"why": "why?"}, None)
+        wrong = {**schema, "properties": {"why": {"type": "string"}}, "required": ["why", "who"]}
+        view = await ended(research, await research.start("why?", output_schema=wrong))
+        assert "has no 'who'" in str(view.error)
+        assert view.answer is not None
 
 
 # Cancelling
-
-
-async def test_a_run_that_waits_is_told_so_as_soon_as_it_is_begun(tmp_path: Path) -> None:
-    async with researching(slow(60.0), tmp_path, max_running=1) as research:
-        await research.start("number 0?")
-        for number in range(1, 20):  # tasks are woken in any order
-            view = await research.result(await research.start(f"number {number}?"))
-            assert (view.phase, view.place is not None) == ("waiting for its turn", True), number
 
 
 async def test_a_cancel_is_told_to_the_api_which_confirms_it_and_nothing_is_asked_afterwards(tmp_path: Path) -> None:
@@ -809,51 +850,12 @@ async def test_a_run_whose_id_never_came_may_have_been_paid_for_also_where_it_is
     upstream = slow()
     upstream.latency = 60.0
     run_id = await left_going_on(upstream, tmp_path, seconds=1)
-    in_file(tmp_path, "UPDATE run SET cancel_asked = 1")
+    in_file(tmp_path, "UPDATE run SET cancel_asked = 1, status = NULL, ended = NULL")
     async with researching(upstream, tmp_path) as research:
         view = await ended(research, run_id)
         assert (view.status, view.maybe_paid) == ("cancelled", True)
         assert "before its id was known" in str(view.error)
     assert upstream.kinds == ["ask"]
-
-
-@pytest.mark.parametrize("steps", range(20))
-async def test_at_no_time_a_row_has_ended_and_does_not_say_how(steps: int, tmp_path: Path) -> None:
-    """A server that is lost in between would leave a run that nobody can end."""
-    seen = set[tuple[str, bool]]()
-
-    async def watched(work: Callable[[], Any]) -> Any:
-        done = await at_once(work)
-        seen.update(in_file(tmp_path, "SELECT state, status IS NOT NULL FROM run"))
-        return done
-
-    upstream = slow(0.0)
-    async with researching(upstream, tmp_path, in_thread=watched) as research:
-        run_id = await research.start("why?")
-        await after(steps)
-        await research.cancel(run_id)
-    assert {state for state, has_status in seen if has_status != (state == "ended")} == set()
-    assert ("ended", True) in seen
-
-
-async def test_the_row_says_that_a_run_is_asked_for_before_it_is(tmp_path: Path) -> None:
-    """Or a server that is lost just then has the next one say that nothing was paid for."""
-    upstream = slow()
-    said: list[str] = []
-    send = upstream.send
-
-    async def watched(request: Request, reader: Reader) -> None:
-        async def sent() -> None:
-            await request.on_send()  # what comes next is on the wire
-            said.extend(state for (state,) in in_file(tmp_path, "SELECT state FROM run"))
-
-        await send(replace(request, on_send=sent), reader)
-
-    upstream.send = watched  # type: ignore[method-assign]
-    async with researching(upstream, tmp_path) as research:
-        await research.start("why?")
-        await trio.sleep(1)
-    assert said == ["asking"]
 
 
 async def test_a_cancel_that_a_lost_server_left_undone_is_done_by_the_next(tmp_path: Path) -> None:
@@ -863,22 +865,7 @@ async def test_a_cancel_that_a_lost_server_left_undone_is_done_by_the_next(tmp_p
     async with researching(upstream, tmp_path) as research:
         view = await ended(research, run_id)
         assert (view.status, view.confirmed) == ("cancelled", True)
-    assert upstream.kinds == ["ask", "cancel"]
-
-
-@pytest.mark.parametrize("known", [True, False])
-async def test_a_row_that_has_ended_and_does_not_say_how_is_looked_up_or_may_have_been_paid_for(
-    known: bool, tmp_path: Path
-) -> None:
-    upstream = slow()
-    run_id = await left_going_on(upstream, tmp_path, seconds=4)
-    forgotten = "" if known else ", response_id = NULL"
-    in_file(tmp_path, f"UPDATE run SET state = 'ended'{forgotten}")
-    async with researching(upstream, tmp_path) as research:
-        view = await ended(research, run_id)
-        assert (view.status, view.maybe_paid) == (("completed", False) if known else ("failed", True))
-        assert "went wrong" not in str(view.error)
-    assert len(upstream.of("ask")) == 1
+    assert set(upstream.kinds[1:]) == {"cancel"}
 
 
 # Several processes, and none
@@ -911,36 +898,18 @@ async def test_the_answer_of_a_run_that_has_ended_is_looked_up_by_the_next_serve
             await research.result(first.run_id)
 
 
-async def test_of_two_servers_on_one_folder_one_owns_a_run_and_both_can_ask_and_cancel(tmp_path: Path) -> None:
+async def test_of_two_servers_on_one_folder_one_sends_a_run_and_both_can_look_and_cancel(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as one, researching(upstream, tmp_path) as other:
         run_id = await one.start("why?")
         assert await other.start("why?") == run_id
         assert (await ended(other, run_id)).answer == (await ended(one, run_id)).answer
-        assert upstream.kinds == ["ask", "look"]
+        assert (upstream.kinds[0], set(upstream.kinds[1:])) == ("ask", {"look"})
         run_id = await one.start("how?")
         await trio.sleep(3)
         view = await other.cancel(run_id)
         assert (view.status, view.confirmed) == ("cancelled", True)
         assert (await one.result(run_id)).status == "cancelled"
-
-
-async def test_a_run_that_another_server_has_taken_over_is_left_to_it_at_once(tmp_path: Path) -> None:
-    """As when a laptop sleeps for longer than the lease."""
-    upstream = slow(10.0)
-    async with researching(upstream, tmp_path) as research:
-        run_id = await research.start("why?")
-        await trio.sleep(12)
-        assert upstream.open == 1
-        in_file(tmp_path, "UPDATE run SET owner = 'another', leased_until = ?", 1e9 + 200)
-        asked = len(upstream.asked)
-        waited = trio.current_time()
-        view = await research.result(run_id, wait_seconds=7)
-        assert (view.running, trio.current_time() - waited) == (True, 7)
-        assert upstream.open == 0
-        await trio.sleep(60)
-        assert (await research.cancel(run_id)).running  # that is for the other to do
-        assert len(upstream.asked) == asked
 
 
 async def test_a_server_with_another_key_or_address_knows_nothing_of_the_runs(tmp_path: Path) -> None:
@@ -956,25 +925,9 @@ async def test_a_server_with_another_key_or_address_knows_nothing_of_the_runs(tm
             await research.result(run_id)
 
 
-async def test_the_end_of_a_server_cancels_its_runs_where_that_is_wanted(tmp_path: Path) -> None:
-    upstream = slow()
-    run_id = await left_going_on(upstream, tmp_path, seconds=4, on_exit="cancel")
-    assert upstream.kinds == ["ask", "cancel"]
-    async with researching(upstream, tmp_path) as research:
-        assert (await ended(research, run_id)).status == "cancelled"
-
-
-async def test_a_cancel_at_the_end_of_a_server_that_is_lost_is_made_good_by_the_next(tmp_path: Path) -> None:
-    upstream = slow(60.0, cancels_lost=1)
-    run_id = await left_going_on(upstream, tmp_path, seconds=4, on_exit="cancel")
-    async with researching(upstream, tmp_path) as research:
-        assert (await ended(research, run_id)).status == "cancelled"
-    assert upstream.kinds == ["ask", "cancel", "cancel"]
-
-
 async def test_leaving_takes_a_second_at_most_also_where_the_api_is_silent(tmp_path: Path) -> None:
     upstream = slow()
-    async with researching(upstream, tmp_path, on_exit="cancel") as research:
+    async with researching(upstream, tmp_path) as research:
         await research.start("why?")
         await trio.sleep(4)
         upstream.latency = 1000.0
@@ -1008,28 +961,22 @@ async def test_no_folder_at_all_is_a_problem_of_the_configuration(tmp_path: Path
             await research.start("why?")
 
 
-async def test_the_list_has_questions_of_this_process_and_others_only_where_they_are_kept(tmp_path: Path) -> None:
+async def test_a_list_has_the_labels_and_efforts_of_runs_and_no_question_is_written(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
-        await research.start("a secret plan")
+        await research.start("a secret plan", label="  plan\nB ", effort="quick")
         await trio.sleep(1)
         await research.start("how?")
         await trio.sleep(1)
+    async with researching(upstream, tmp_path) as research:
         listed = await research.list()
-        assert [entry["question"] for entry in listed] == ["how?", "a secret plan"]
+        assert [(entry.get("label"), entry["effort"]) for entry in listed] == [(None, "standard"), ("plan B", "quick")]
         assert listed[0]["status"] == "running"
         assert len(await research.list(1)) == 1
-    written = written_in(tmp_path)
-    assert b"secret plan" not in written
-    async with researching(upstream, tmp_path, keep_questions=True) as research:
-        assert all("question" not in entry for entry in await research.list())
-        await research.start("a public plan")
-    async with researching(upstream, tmp_path) as research:
-        assert "a public plan" in [entry.get("question") for entry in await research.list()]
+    assert b"secret plan" not in written_in(tmp_path)
 
 
 async def test_neither_key_nor_answer_is_written(tmp_path: Path) -> None:
-
     await asked_and_ended(slow(), tmp_path)
     written = written_in(tmp_path)
     assert KEY.encode() not in written
@@ -1227,7 +1174,7 @@ async def test_what_was_masked_in_a_question_is_told_with_its_answer(tmp_path: P
 async def test_who_asks_again_and_again_lets_all_else_go_on_and_can_be_cancelled(tmp_path: Path) -> None:
     async with researching(slow(), tmp_path) as research:
         run = await research.start("why?")
-        for use in (research.result, research.cancel, lambda run: research.wait_for_id(run, 0)):
+        for use in (research.result, research.cancel):
             with trio.testing.assert_checkpoints():
                 await use(run)
             with trio.CancelScope() as scope:
@@ -1250,142 +1197,6 @@ async def test_a_run_that_nobody_followed_took_as_long_as_the_api_says(tmp_path:
         view = await ended(research, run)
         assert took - 1 <= view.seconds <= took + 1
         assert await research.result(run) == view
-
-
-async def test_a_list_after_a_look_tells_how_a_run_has_ended_whose_server_was_killed(tmp_path: Path) -> None:
-    upstream = slow()
-    run = await left_going_on(upstream, tmp_path, seconds=1.5)
-    in_file(tmp_path, "UPDATE run SET owner = 'gone', leased_until = ?", 1e9 + trio.current_time() + 10)
-    await trio.sleep(60)
-    async with researching(upstream, tmp_path) as research:
-        await research.take_over(3)
-        (listed,) = await research.list()
-        assert (listed["status"], "cost" in listed, upstream.kinds[-1]) == ("completed", True, "look")
-        assert (await research.result(run)).answer is not None
-        await trio.sleep(20)
-        assert (await research.list()) == [listed | {"seconds_ago": listed["seconds_ago"] + 20}]
-    ((status, usage),) = in_file(tmp_path, "SELECT status, usage FROM run")
-    assert (status, usage is not None, len(upstream.of("ask"))) == ("completed", True, 1)
-
-
-def unsaid(upstream: Upstream, look: Reply) -> Upstream:
-    """Have it say neither whether a response is in background mode nor whether it is stored; answer looks so."""
-
-    def reply(asked: Any) -> Reply:
-        if asked.kind != "ask":
-            return look
-        given = upstream.stored.compose(asked.json)
-        return as_stream({key: value for key, value in given.items() if key not in ("background", "store")})
-
-    upstream._reply = reply  # type: ignore[method-assign]
-    return upstream
-
-
-@pytest.mark.parametrize("look", [*map(Error, (400, 404, 405, 410)), Json({"error": "Returning 200 anyway"})])
-async def test_an_answer_of_a_server_that_names_neither_background_nor_storage_is_looked_up(
-    look: Reply, tmp_path: Path
-) -> None:
-    upstream = unsaid(slow(), look)
-    async with researching(upstream, tmp_path) as research:
-        run = await research.start("why?")
-        view = await ended(research, run)
-        assert (view.status, view.durable, upstream.kinds) == ("completed", False, ["ask", "look"])
-        assert not await research.wait_for_id(run, 1)
-        view = await ended(research, await research.start("and then?", continue_from=run))
-        assert (view.status, view.durable, upstream.kinds) == ("completed", False, ["ask", "look"] * 2)
-        assert len(upstream.of("ask")[1].json["input"]) == 3
-
-
-async def test_an_answer_of_such_a_server_that_is_found_is_kept_and_so_are_those_of_all_further_runs(
-    tmp_path: Path,
-) -> None:
-    upstream = slow()
-    kept: dict[str, Any] = {**bodies.searched(), "id": "resp_1"}
-    upstream.stored.compose = lambda _: kept
-    upstream = unsaid(upstream, Json(kept))
-    async with researching(upstream, tmp_path) as research:
-        for _ in range(2):
-            view = await ended(research, await research.start("why?"))
-            assert (view.status, view.durable) == ("completed", True)
-    assert upstream.kinds == ["ask", "look", "ask"]
-
-
-@pytest.mark.parametrize("status", [404, 405])
-async def test_an_answer_that_such_a_server_leaves_out_and_does_not_know_will_not_come(
-    status: int, tmp_path: Path
-) -> None:
-    upstream = slow()
-    upstream.stored.compose = lambda _: {**bodies.searched(), "id": "resp_1", "output": []}
-    view = await asked_and_ended(unsaid(upstream, Error(status)), tmp_path)
-    assert (view.status, view.durable, "may still come" in str(view.error)) == ("failed", False, False)
-
-
-async def test_a_look_at_such_an_answer_that_finds_another_one_tells_nothing_of_further_runs(tmp_path: Path) -> None:
-    upstream = unsaid(slow(), Json({**bodies.searched(), "id": "resp_another"}))
-    async with researching(upstream, tmp_path) as research:
-        for _ in range(2):
-            await ended(research, await research.start("why?"))
-    assert upstream.kinds == ["ask", "look"] * 2
-
-
-@pytest.mark.parametrize("look", [Hang(), Error(500), Closed()])
-async def test_an_answer_of_such_a_server_waits_a_second_at_most_for_a_word_and_may_be_kept_without_one(
-    look: Reply, tmp_path: Path
-) -> None:
-    upstream = unsaid(slow(), look)
-    async with researching(upstream, tmp_path) as research:
-        began = trio.current_time()
-        view = await ended(research, await research.start("why?"))
-        assert (view.status, view.durable) == ("completed", True)
-        assert trio.current_time() <= began + 1
-        upstream._reply = unsaid(slow(), Error(404))._reply  # type: ignore[method-assign]
-        view = await ended(research, await research.start("how?"))
-        assert (view.status, view.durable) == ("completed", False)
-
-
-async def test_a_cancel_or_a_time_limit_while_an_answer_is_looked_up_so_comes_too_late(tmp_path: Path) -> None:
-    upstream = unsaid(slow(), Hang())
-    async with researching(upstream, tmp_path) as research:
-        run = await research.start("why?")
-        await trio.testing.wait_all_tasks_blocked()
-        assert upstream.kinds == ["ask", "look"]
-        view = await research.cancel(run)
-        assert (view.status, view.answer is not None) == ("completed", True)
-    upstream = unsaid(slow(), Hang())
-    async with researching(upstream, tmp_path, timeout_ms=1500) as research:
-        upstream.latency = 1.0
-        assert (await ended(research, await research.start("why?"))).status == "completed"
-
-
-@pytest.mark.parametrize("on_exit", ["keep", "cancel"])
-async def test_a_run_whose_answer_is_looked_up_so_has_it_when_its_server_is_left(on_exit: str, tmp_path: Path) -> None:
-    upstream = unsaid(slow(), Hang())
-    async with researching(upstream, tmp_path, on_exit=on_exit) as research:
-        run = await research.start("why?")
-        await trio.sleep(0.5)
-    (row,) = RunsFile(tmp_path)._select("id = ?", (run,))
-    assert (row.status, row.usage is not None, upstream.kinds) == ("completed", True, ["ask", "look"])
-
-
-async def test_who_waits_for_the_id_of_a_run_is_told_whether_it_has_come(tmp_path: Path) -> None:
-    async def slowly(work: Callable[[], Any]) -> Any:
-        await trio.sleep(0.5)
-        return await at_once(work)
-
-    upstream = slow()
-    upstream.latency = 5.0
-    async with researching(upstream, tmp_path, in_thread=slowly) as research:
-        run = await research.start("why?")
-        assert not await research.wait_for_id(run, 1)
-        assert await research.wait_for_id(run, 10)
-        (row,) = RunsFile(tmp_path)._select("id = ?", (run,))
-        assert row.response_id is not None
-        await research.cancel(run)
-        for wrong in ("run_1", "", None, 5):
-            with pytest.raises(BadArgument, match="run"):
-                await research.wait_for_id(wrong, 1)  # type: ignore[arg-type]
-        with pytest.raises(BadArgument, match="seconds"):
-            await research.wait_for_id(run, -1)
 
 
 async def test_what_the_block_raises_as_it_is_cancelled_from_without_comes_out_alone(tmp_path: Path) -> None:
@@ -1466,18 +1277,6 @@ async def test_a_run_that_goes_on_is_told_and_listed_however_old_it_is(tmp_path:
         for each in (research, other):
             assert (await each.result(run)).running
             assert [listed["status"] for listed in await each.list()] == ["running"]
-
-
-async def test_a_follow_up_is_asked_with_what_was_said_where_a_server_knows_no_previous_responses(
-    tmp_path: Path,
-) -> None:
-    upstream = slow()
-    async with researching(upstream, tmp_path) as research:
-        first = await ended(research, await research.start("why?"))
-        upstream.script = [Error(400, "llama.cpp does not support 'previous_response_id'.")]
-        view = await ended(research, await research.start("and then?", continue_from=first.run_id))
-    assert view.status == "completed"
-    assert "previous_response_id" not in upstream.asked[-1].json
 
 
 @pytest.mark.parametrize("code", ["my secret question", "秘密の質問secret"])

@@ -1,4 +1,4 @@
-"""The file of runs: leases, joins, and what becomes of a file that is broken, foreign, locked or out of reach."""
+"""The file of runs: one step a statement, and what becomes of a file that is broken, foreign, locked or out of reach."""
 
 import os
 import sqlite3
@@ -8,14 +8,15 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from responses_mcp.research import runs_file
-from responses_mcp.research.runs_file import FILE, LEASE_SECONDS, Row, RunsFile, RunsFileUnusable, shortened
-from responses_mcp.research.states import State
+from responses_mcp.research.runs_file import FILE, Row, RunsFile, RunsFileUnusable
+from responses_mcp.state_file import StateFile
 
 NOW = 1e9
 
@@ -42,151 +43,176 @@ def row(name: str = "run_1", **changes: Any) -> Row:
         "id": name,
         "account": "mine",
         "digest": "d",
-        "state": State.QUEUED,
         "model": "m",
         "created": NOW,
         "may_take": 3600.0,
-        "owner": "one",
-        "leased_until": NOW + LEASE_SECONDS,
     }
     return Row(**{**given, **changes})
 
 
+def add(file: RunsFile, new: Row, *, join: bool = True) -> Row:
+    added = file.add(new, join=join, most=None)
+    assert added is not None
+    return added
+
+
+SENT = row(sent=NOW)
+
+
 def test_a_row_comes_back_as_it_was_written(file: RunsFile) -> None:
     whole = row(
-        state=State.POLLING,
-        began=NOW + 0.5,
+        sent=NOW + 0.5,
         ended=NOW + 1,
         reason="why — 理由",
         maybe_paid=True,
         confirmed=True,
         has_schema=True,
         response_id="resp_1",
-        cursor=7,
         cancel_asked=True,
         usage={"total_tokens": 3},
-        question="q",
+        label="q",
+        effort="deep",
         tool="answer_deep",
         client="クライアント",
     )
-    assert file.add(whole, join=True) == whole
+    assert add(file, whole) == whole
     assert file.get("run_1", "mine") == whole
     assert file.recent("mine", 10) == [whole]
 
 
 def test_runs_of_another_account_are_not_seen(file: RunsFile) -> None:
-    file.add(row(), join=True)
+    add(file, row())
     assert file.get("run_1", "theirs") is None
     assert file.recent("theirs", 10) == []
-    assert file.add(row("run_2", account="theirs"), join=True).id == "run_2"
+    assert add(file, row("run_2", account="theirs")).id == "run_2"
 
 
-def test_the_same_question_joins_a_run_that_goes_on_unless_it_is_cancelled_ended_or_not_wanted(file: RunsFile) -> None:
-    file.add(row(), join=True)
-    assert file.add(row("run_2"), join=True).id == "run_1"
-    assert file.add(row("run_3", digest="other"), join=True).id == "run_3"
-    assert file.add(row("run_4"), join=False).id == "run_4"
+def test_the_same_request_joins_a_run_that_goes_on_unless_it_is_cancelled_ended_or_not_wanted(file: RunsFile) -> None:
+    add(file, row())
+    assert add(file, row("run_2")).id == "run_1"
+    assert add(file, row("run_3", digest="other")).id == "run_3"
+    assert add(file, row("run_4"), join=False).id == "run_4"
     file.ask_cancel("run_1")
-    file.keep(row("run_4", status="completed"))
-    assert file.add(row("run_5"), join=True).id == "run_5"
+    file.end(row("run_4", status="completed"))
+    assert add(file, row("run_5")).id == "run_5"
 
 
-@pytest.mark.parametrize("state", [State.QUEUED, State.ASKING, State.POLLING])
-def test_a_question_joins_no_run_that_was_taken_over_before_it_was_asked_and_its_first_owner_asks_no_more(
-    file: RunsFile, clock: Clock, state: State
-) -> None:
-    first = row(state=state, response_id="resp_1" if state is State.POLLING else None)
-    file.add(first, join=True)
-    clock.now += LEASE_SECONDS + 1
-    assert file.add(row("run_2", owner="two"), join=True).id == "run_1"  # its owner may have been suspended
-    assert file.claim("run_1", "two") is not None
-    assert file.add(row("run_3", owner="three"), join=True).id == ("run_3" if state is State.QUEUED else "run_1")
-    assert file.keep(first) is None
+def test_a_run_that_the_api_does_not_keep_is_joined_by_the_process_that_sends_it_alone(file: RunsFile) -> None:
+    add(file, row(kept=False))
+    assert add(file, row("run_2", kept=False)).id == "run_2"
+    again = file.add(row("run_3"), join=True, most=None, here={"run_1"})
+    assert again is not None
+    assert again.id == "run_1"
 
 
-def test_a_run_that_the_api_does_not_keep_is_joined_by_its_owner_alone(file: RunsFile) -> None:
-    file.add(row(durable=False), join=True)
-    assert file.add(row("run_2"), join=True).id == "run_1"
-    assert file.add(row("run_3", owner="two"), join=True).id == "run_3"
+def test_only_so_many_runs_of_research_go_on(file: RunsFile) -> None:
+    add(file, row(tool="answer"), join=False)
+    assert file.add(row("run_2"), join=False, most=1) is not None
+    assert file.add(row("run_3"), join=False, most=1) is None
+    assert file.add(row("run_4"), join=False, most=None) is not None
 
 
-def test_a_run_is_claimed_once_its_lease_is_over_and_by_one_alone(file: RunsFile, clock: Clock) -> None:
-    file.add(row(), join=True)
-    assert (file.orphans("mine"), file.claim("run_1", "two")) == ([], None)
-    clock.now += LEASE_SECONDS
-    assert [each.id for each in file.orphans("mine")] == ["run_1"]
-    claimed = file.claim("run_1", "two")
-    assert claimed is not None
-    assert (claimed.owner, claimed.leased_until) == ("two", clock.now + LEASE_SECONDS)
-    assert file.claim("run_1", "three") is None
+def test_a_request_is_sent_once_and_none_that_was_cancelled_or_has_ended(file: RunsFile) -> None:
+    add(file, row())
+    assert (file.claim(row(), NOW), file.claim(row(), NOW + 1)) == (True, False)
+    add(file, row("run_2"), join=False)
+    assert file.end(row("run_2", status="cancelled"), unsent=True)
+    assert not file.claim(row("run_2"), NOW)
+    add(file, row("run_3"), join=False)
+    file.ask_cancel("run_3")
+    assert not file.claim(row("run_3"), NOW)
 
 
-def test_who_has_lost_a_run_can_write_nothing_more(file: RunsFile, clock: Clock) -> None:
-    file.add(row(), join=True)
-    clock.now += LEASE_SECONDS
-    file.claim("run_1", "two")
-    assert file.keep(row(state=State.ASKING)) is None
-    assert file.keep(row(owner="two", state=State.FOLLOWING, response_id="resp_1")) is False
-    kept = file.get("run_1", "mine")
-    assert kept is not None
-    assert (kept.state, kept.response_id) == (State.FOLLOWING, "resp_1")
+def test_a_refused_request_may_be_sent_again_and_an_older_refusal_takes_no_newer_request_back(file: RunsFile) -> None:
+    add(file, row())
+    file.claim(row(), NOW)
+    file.keep(row(), NOW)
+    assert file.claim(row(), NOW + 1)
+    file.keep(row(), NOW)
+    assert not file.claim(row(), NOW + 2)
 
 
-def test_writing_keeps_the_lease_and_tells_of_a_cancel(file: RunsFile, clock: Clock) -> None:
-    file.add(row(), join=True)
-    clock.now += LEASE_SECONDS - 1
+def test_what_was_sent_is_not_ended_as_if_it_was_not(file: RunsFile) -> None:
+    add(file, row())
+    file.claim(row(), NOW)
+    assert not file.end(row(status="cancelled"), unsent=True)
+    assert file.end(replace(SENT, status="failed", maybe_paid=True))
+
+
+def test_an_id_is_kept_and_tells_of_a_cancel(file: RunsFile) -> None:
+    add(file, row())
+    file.claim(row(), NOW)
+    assert not file.keep(replace(SENT, response_id="resp_1"), NOW)
     file.ask_cancel("run_1")
-    assert file.keep(row()) is True
-    kept = file.get("run_1", "mine")
-    assert kept is not None
-    assert (kept.cancel_asked, kept.leased_until) == (True, clock.now + LEASE_SECONDS)
+    assert file.keep(replace(SENT, response_id="resp_1"), NOW)
 
 
-def test_what_has_ended_stays_as_it_is(file: RunsFile, clock: Clock) -> None:
-    file.add(row(), join=True)
-    file.keep(row(status="completed", state=State.ENDED))
-    file.ask_cancel("run_1")
-    assert file.keep(row(status="failed")) is None
-    clock.now += 1000
-    assert (file.orphans("mine"), file.claim("run_1", "two")) == ([], None)
-    found = file.get("run_1", "mine")
-    assert found is not None
-    assert (found.status, found.cancel_asked) == ("completed", False)
+def test_the_first_end_stays_unless_the_api_had_not_told_it(file: RunsFile) -> None:
+    add(file, row())
+    file.claim(row(), NOW)
+    assert file.end(replace(SENT, status="failed", maybe_paid=True))
+    assert file.end(replace(SENT, status="completed"))
+    assert not file.end(replace(SENT, status="cancelled", confirmed=True))
+    assert (found := file.get("run_1", "mine")) is not None
+    assert found.status == "completed"
 
 
-def test_runs_that_are_released_can_be_claimed_at_once(file: RunsFile) -> None:
-    file.add(row(), join=True)
-    file.add(row("run_2", owner="two"), join=False)
-    file.release("one")
-    assert [each.id for each in file.orphans("mine")] == ["run_1"]
+def test_a_run_that_was_given_up_goes_on_where_the_api_says_so(file: RunsFile) -> None:
+    add(file, row())
+    file.end(row(status="failed", maybe_paid=True))
+    file.reopen("run_1")
+    assert [each.id for each in file.going_on("mine")] == ["run_1"]
+    file.end(row(status="completed"))
+    file.reopen("run_1")
+    assert file.going_on("mine") == []
 
 
-def test_a_clock_that_was_set_back_leaves_no_run_owned_for_ever(file: RunsFile, clock: Clock) -> None:
-    file.add(row(), join=True)
-    clock.now -= 86_400
-    assert [each.id for each in file.orphans("mine")] == ["run_1"]
-
-
-def test_old_runs_are_forgotten_unless_somebody_owns_them(file: RunsFile, clock: Clock) -> None:
-    file.add(row(), join=True)
-    file.add(row("run_2", owner=None), join=False)
+def test_old_runs_are_forgotten_unless_they_go_on_and_so_are_files_moved_aside(file: RunsFile, clock: Clock) -> None:
+    add(file, row())
+    add(file, row("run_2", status="completed"), join=False)
     clock.now += 86_401
-    file.add(row("run_3", created=clock.now), join=False)
-    file.claim("run_1", "two")
+    add(file, row("run_3", created=clock.now), join=False)
+    asides = [file.path.with_name(f"{FILE}.broken-{number}") for number in range(2)]
+    for path, age in zip(asides, (90_000, 0), strict=True):
+        path.touch()
+        os.utime(path, (clock.now - age, clock.now - age))
     file.forget(1)
     assert {each.id for each in file.recent("mine", 10)} == {"run_1", "run_3"}
+    assert [path.exists() for path in asides] == [False, True]
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0 or sys.platform == "darwin", reason="modes must count")
+def test_a_file_that_cannot_be_written_is_read(file: RunsFile) -> None:
+    add(file, row())
+    file.path.chmod(0o400)
+    file.path.parent.chmod(0o500)
+    try:
+        assert file.get("run_1", "mine") == row()
+        with pytest.raises(RunsFileUnusable):
+            add(file, row("run_2"), join=False)
+    finally:
+        file.path.parent.chmod(0o700)
+
+
+def test_a_file_that_can_be_opened_for_reading_alone_is_read(file: RunsFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(file, row())
+
+    def fails(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("attempt to write a readonly database")
+
+    monkeypatch.setattr(StateFile, "opened", fails)
+    assert file.get("run_1", "mine") == row()
 
 
 @pytest.mark.parametrize(
-    "use",
-    [lambda file: file.claim("run_1", os.urandom(4).hex()), lambda file: file.add(row(os.urandom(4).hex()), join=True)],
+    "use", [lambda file: file.claim(row(), NOW), lambda file: add(file, row(os.urandom(4).hex())).id]
 )
-def test_many_at_once_agree_on_one(use: Callable[[RunsFile], Row | None], file: RunsFile) -> None:
+def test_many_at_once_agree_on_one(use: Callable[[RunsFile], object], file: RunsFile) -> None:
     if "claim" in use.__code__.co_names:
-        file.add(row(owner=None, leased_until=0.0), join=True)
+        add(file, row())
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(lambda _: use(file), range(16)))
-    assert len({each.owner if each.id == "run_1" else each.id for each in found if each is not None}) == 1
+    assert found.count(True) == 1 or len(set(found)) == 1
 
 
 def test_a_new_file_waits_for_another_process_that_makes_it(file: RunsFile) -> None:
@@ -195,14 +221,14 @@ def test_a_new_file_waits_for_another_process_that_makes_it(file: RunsFile) -> N
         other.execute("BEGIN IMMEDIATE")
         ending = threading.Timer(0.3, other.rollback)
         ending.start()
-        file.add(row(), join=True)
+        add(file, row())
         ending.join()
     assert [each.id for each in file.recent("mine", 10)] == ["run_1"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
 def test_only_their_owner_can_read_folder_and_file(file: RunsFile) -> None:
-    file.add(row(), join=True)
+    add(file, row())
     modes = [stat.S_IMODE(path.stat().st_mode) for path in (file.path.parent, file.path)]
     assert modes == [0o700, 0o600]
 
@@ -245,7 +271,7 @@ def test_a_file_that_is_not_ours_is_moved_aside_whole_and_told_of(
     file.path.parent.mkdir(parents=True)
     damage(file.path)
     before = file.path.read_bytes()
-    file.add(row(), join=True)
+    add(file, row())
     assert file.get("run_1", "mine") == row()
     (aside,) = file.path.parent.glob(f"{FILE}.broken-*")
     assert aside.read_bytes() == before
@@ -265,7 +291,7 @@ def test_a_broken_file_that_another_process_moves_aside_first_is_made_anew(
         move(old, new)
 
     monkeypatch.setattr(os, "replace", late)
-    file.add(row(), join=True)
+    add(file, row())
     assert file.get("run_1", "mine") == row()
 
 
@@ -273,7 +299,7 @@ def test_a_file_that_is_broken_within_is_moved_aside_when_that_is_found_out(
     file: RunsFile, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(300):
-        file.add(row(f"run_{number}", digest=str(number)), join=True)
+        add(file, row(f"run_{number}", digest=str(number)))
     with closing(sqlite3.connect(file.path)) as other:
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         (size,) = other.execute("PRAGMA page_size").fetchone()
@@ -281,7 +307,7 @@ def test_a_file_that_is_broken_within_is_moved_aside_when_that_is_found_out(
     file.path.write_bytes(data[: 2 * size] + b"\xff" * (len(data) - 2 * size))
     with pytest.raises(RunsFileUnusable, match="malformed"):
         file.recent("mine", 100)
-    file.add(row(), join=True)
+    add(file, row())
     assert file.get("run_1", "mine") == row()
     assert len(list(file.path.parent.glob(f"{FILE}.broken-*"))) == 1
     assert "was broken" in caplog.text
@@ -296,7 +322,7 @@ def test_a_file_may_be_behind_two_slashes_or_a_link(tmp_path: Path, kind: str) -
     else:
         (tmp_path / FILE).symlink_to(tmp_path / "elsewhere")
         file = RunsFile(tmp_path)
-    file.add(row(), join=True)
+    add(file, row())
     assert file.get("run_1", "mine") == row()
     assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
 
@@ -306,7 +332,7 @@ def test_a_file_may_be_behind_two_slashes_or_a_link(tmp_path: Path, kind: str) -
 def test_a_file_that_is_made_as_another_process_moves_one_aside_is_its_owners_alone(
     file: RunsFile, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    file.add(row(), join=True)
+    add(file, row())
     if when == "when it has failed":
         with closing(sqlite3.connect(file.path)) as other:
             other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -324,7 +350,7 @@ def test_a_file_that_is_made_as_another_process_moves_one_aside_is_its_owners_al
     try:
         with suppress(RunsFileUnusable):
             file.recent("mine", 100)
-        file.add(row("run_2"), join=True)
+        add(file, row("run_2"))
     finally:
         os.umask(before)
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
@@ -332,7 +358,7 @@ def test_a_file_that_is_made_as_another_process_moves_one_aside_is_its_owners_al
 
 
 def test_a_name_in_the_file_that_is_no_text_is_a_broken_file_too(file: RunsFile) -> None:
-    file.add(row(), join=True)
+    add(file, row())
     with closing(sqlite3.connect(file.path)) as other:
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     data = bytearray(file.path.read_bytes())
@@ -342,33 +368,16 @@ def test_a_name_in_the_file_that_is_no_text_is_a_broken_file_too(file: RunsFile)
     file.path.write_bytes(data)
     with suppress(RunsFileUnusable):
         file.recent("mine", 1)
-    file.add(row("run_2"), join=True)
+    add(file, row("run_2"))
     assert file.get("run_2", "mine") is not None
 
 
 def test_a_file_of_a_newer_version_is_left_alone_and_told(file: RunsFile) -> None:
-    file.add(row(), join=True)
+    add(file, row())
     with closing(sqlite3.connect(file.path)) as other:
         other.execute("PRAGMA user_version = 999")
     with pytest.raises(RunsFileUnusable, match="of a newer version of this program"):
         file.get("run_1", "mine")
-    assert not list(file.path.parent.glob(f"{FILE}.broken-*"))
-
-
-@pytest.mark.parametrize(
-    ("version", "lacking"), [(1, ("may_take", "tool", "client", "began")), (2, ("tool", "client", "began"))]
-)
-def test_the_runs_in_a_file_of_a_version_before_are_kept(
-    file: RunsFile, version: int, lacking: tuple[str, ...]
-) -> None:
-    file.add(row(), join=True)
-    with closing(sqlite3.connect(file.path)) as other:
-        for name in lacking:
-            other.execute(f"ALTER TABLE run DROP COLUMN {name}")
-        other.execute(f"PRAGMA user_version = {version}")
-    assert file.get("run_1", "mine") == row(may_take=3600.0)
-    file.add(row("run_2", digest="other"), join=True)
-    assert {each.id for each in file.recent("mine", 10)} == {"run_1", "run_2"}
     assert not list(file.path.parent.glob(f"{FILE}.broken-*"))
 
 
@@ -382,7 +391,7 @@ def test_a_path_that_no_system_has_is_told_and_not_blamed_for_a_text_that_cannot
     with pytest.raises(RunsFileUnusable, match="its path is none that this system has"):
         RunsFile(Path("a\0b")).get("run_1", "mine")
     with pytest.raises(RunsFileUnusable, match="surrogates not allowed"):
-        file.add(row(model="gpt-\udcff"), join=False)
+        add(file, row(model="gpt-\udcff"), join=False)
 
 
 def test_what_sqlite_cannot_do_is_told_in_words(tmp_path: Path) -> None:
@@ -396,24 +405,19 @@ def test_a_lock_that_another_process_keeps_is_waited_for_and_then_told(
 ) -> None:
     monkeypatch.setattr(runs_file, "_PATIENCE", 0.05)
     file = RunsFile(file.path.parent)
-    file.add(row(), join=True)
+    add(file, row())
     with closing(sqlite3.connect(file.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(RunsFileUnusable, match="another process holds its lock"):
-            file.keep(row())
+            file.keep(row(), None)
         other.execute("ROLLBACK")
-    assert file.keep(row()) is not None
+    assert file.keep(row(), None) is False
 
 
 def test_a_file_that_is_deleted_meanwhile_is_made_anew(file: RunsFile) -> None:
-    file.add(row(), join=True)
+    add(file, row())
     for path in file.path.parent.iterdir():
         path.unlink()
-    assert file.keep(row()) is False
-    assert file.add(row("run_2"), join=True).id == "run_1"
+    assert file.keep(row(), None) is False
+    assert add(file, row("run_2")).id == "run_1"
     assert [each.id for each in file.recent("mine", 5)] == ["run_1"]
-
-
-def test_a_question_is_kept_on_one_line_and_short() -> None:
-    assert shortened("what\n  is\tthis?") == "what is this?"
-    assert len(shortened("word " * 1000)) == 200

@@ -11,10 +11,9 @@ from typing import Any
 import trio
 
 from responses_mcp.errors import ConnectionFailed
-from responses_mcp.research.keeper import InThread
-from responses_mcp.research.outcome import RunView
+from responses_mcp.research.runs import InThread, Research, open_research
 from responses_mcp.research.runs_file import FILE
-from responses_mcp.research.service import Research, open_research
+from responses_mcp.research.view import RunView
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.http.connections import Reader, Request
 from responses_mcp.settings.model import OpenAISettings, PolicySettings, RequestSettings, ResearchSettings, Settings

@@ -417,7 +417,7 @@ async def test_a_look_that_shows_an_answer_and_names_no_status_ends_a_call_whose
     autojump_clock: MockClock,
 ) -> None:
     upstream = slow(cut_after=3)
-    looked_up = without("status")
+    looked_up = without("status", "id")
     upstream.stored.answer = lambda method, target: Closed() if "stream" in target else looked_up  # type: ignore[method-assign]
     with trio.fail_after(60):
         assert (await asking(upstream).answer("why?")).text

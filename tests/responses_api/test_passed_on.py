@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from responses_mcp.asking import open_answers
 from responses_mcp.errors import RequestRefused
-from responses_mcp.research.question import Inquiry, run_body
+from responses_mcp.research.inquiry import Inquiry, run_body
 from responses_mcp.responses_api.request.arguments import Question, SearchQuery
 from responses_mcp.responses_api.request.payload import bare_hosts, request_body, search_body
 from responses_mcp.responses_api.response.parser import Answer, read_answer

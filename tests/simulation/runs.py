@@ -26,12 +26,10 @@ from trio._core import _run as trio_run
 from trio.testing import MockClock
 
 from responses_mcp.errors import BadArgument, ConnectionFailed, LimitReached, UpstreamError
-from responses_mcp.research.outcome import RunView
-from responses_mcp.research.run import CANCEL_TRY, CANCELS_FOR, INTERNAL, WITHDRAW
+from responses_mcp.research.runs import CANCELS_FOR, INTERNAL, Research, open_research
 from responses_mcp.research.runs_file import Row, RunsFile, RunsFileUnusable
-from responses_mcp.research.service import Research, open_research
+from responses_mcp.research.view import RunView
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.background import WITH_ANSWER
 from responses_mcp.responses_api.http.connections import Reader, Request
 from responses_mcp.settings.model import (
     LimitSettings,
@@ -61,11 +59,7 @@ class Rule(StrEnum):
     ENDS = "every run ends, whatever became of its servers"
     SAME = "a result is the same to all who ask"
     BELONGS = "an answer belongs to its question"
-    OWNED = "one living server at a time works on a run"
-    LIMITED = "no server passes a limit"
-    SILENT = (
-        "a run that was cancelled makes no request afterwards, unless nobody confirmed it and it is asked for again"
-    )
+    LIMITED = "no server passes a limit, and no more runs go on than may"
     SOUND = "no run crashes, nor what is around it"
     PROMPT = "waits and cancels end in time, and raise nothing but what they say"
 
@@ -177,14 +171,13 @@ class _Api(Upstream):
     def __init__(self, world: _World) -> None:
         super().__init__()
         self.world = world
-        self.working: Counter[tuple[str, str]] = Counter()  # (response, server)
         self.made: dict[str, list[str]] = {}  # responses, by the server that asked for them
 
     async def sent_by(self, server: _Server, request: Request, reader: Reader, *, lose: bool) -> None:
         asked = self._read(request)
         name = asked.path.split("/")[2].partition("?")[0] if asked.kind != "ask" else ""
         self.world.record.note(f"{server.name}: {asked.kind} {name or asked.json['input'].split()[0]}")
-        self.world.asked(server, asked.kind, name)
+        self.world.record.situations[f"asked: {asked.kind}"] += 1
         if asked.kind == "ask":
             before = len(self.stored.responses)
             reply = self._made(asked.json)
@@ -195,11 +188,7 @@ class _Api(Upstream):
                 reply = Error(self.world.draw.choice((429, 500, 503)))
         if lose:
             server.lose()
-        self.working[name, server.name] += 1
-        try:
-            await self._play(reply, reader)
-        finally:
-            self.working[name, server.name] -= 1
+        await self._play(reply, reader)
 
     def _made(self, wanted: dict[str, Any]) -> Reply:
         draw = self.world.draw
@@ -236,8 +225,6 @@ class _World:
         self.research = ResearchSettings(
             max_running=self.draw.choice((1, 2, 8)),
             timeout_ms=self.draw.choice((60_000, 600_000)),
-            on_exit=self.draw.choice(("keep", "keep", "cancel")),
-            keep_questions=True,
         )
         limiting = random.Random(f"limits {seed}")
         self.limits = LimitSettings(
@@ -246,8 +233,6 @@ class _World:
         )
         self.markers: dict[str, str] = {}  # by run
         self.ends: dict[str, RunView] = {}
-        self.cancelled: dict[str, float] = {}  # when the cancel of a response was answered
-        self.awaited = Counter[str]()  # how many wait for the result of a run
         self.count = 0
 
     def clock(self) -> float:
@@ -317,7 +302,14 @@ class _World:
         if research is None or server.lost:
             return
         with server.scope_of_call():
-            run_id = await research.start(marker)
+            try:
+                run_id = await research.start(marker, client=marker)
+            except LimitReached:
+                self.record.situations["a run was refused, since others go on"] += 1
+                return
+            going_on = [row for row in self.rows("status IS NULL") if row.tool == "research"]
+            if len(going_on) > self.research.max_running:
+                self.record.violated(Rule.LIMITED, f"{len(going_on)} runs go on")
             self.record.note(f"{server.name}: {run_id} is about {marker}")
             self.markers[run_id] = marker
             then = self.draw.random()
@@ -345,7 +337,7 @@ class _World:
         began = trio.current_time()
         with server.scope_of_call(), trio.move_on_after(self.draw.choice((0.2, 3.0, 100.0, 100.0))) as call:
             try:
-                view = await research.answer(marker, body, PROFILE, Caller("answer"), seconds=seconds)
+                view = await research.answer(marker, body, PROFILE, Caller("answer", marker), seconds=seconds)
             except LimitReached:
                 return
             except (BadArgument, UpstreamError) as error:
@@ -383,10 +375,6 @@ class _World:
             return
         with server.scope_of_call():
             began = trio.current_time()
-            for row in self.rows("id = ?", (run_id,)):
-                if row.may_go_on and row.response_id in self.cancelled:
-                    del self.cancelled[row.response_id]
-                    self.record.situations["a cancel was asked for again"] += 1
             try:
                 view = await research.cancel(run_id)
             except (BadArgument, UpstreamError) as error:
@@ -396,14 +384,11 @@ class _World:
             self.told(run_id, view, server)
             if view.status == "cancelled" and not server.lost:
                 self.record.situations["a run was cancelled"] += 1
-                (row,) = self.rows("id = ?", (run_id,))
-                if row.response_id is not None:
-                    self.cancelled.setdefault(row.response_id, trio.current_time())
             if server.scope.cancel_called:
                 return  # nobody waits for what a server says that has ended
             if view.running and not any(each.lost for each in self.servers):
                 self.record.violated(Rule.PROMPT, f"{run_id} was cancelled and goes on ({view.phase})")
-            if trio.current_time() > began + WITHDRAW + CANCELS_FOR + CANCEL_TRY + 25.0:
+            if trio.current_time() > began + CANCELS_FOR + 45.0:
                 self.record.violated(Rule.PROMPT, f"a cancel took {trio.current_time() - began:.1f} s")
 
     async def settle(self, nursery: trio.Nursery) -> None:
@@ -413,25 +398,21 @@ class _World:
         await trio.sleep(0.01)
         research = cast(Research, server.research)
         end = trio.current_time() + LAST
-        for run_id in self.markers:
+        for run_id in {**self.markers, **{row.id: str(row.client) for row in self.rows("status IS NULL")}}:
+            self.markers.setdefault(run_id, next(str(row.client) for row in self.rows("id = ?", (run_id,))))
             try:
                 self.told(run_id, await self.result(research, run_id, max(0.0, end - trio.current_time())), server)
             except (BadArgument, UpstreamError) as error:
                 self.failed(run_id, error, server)
         await research.list()
-        await trio.sleep(700.0)  # for those that nobody was told of
         server.scope.cancel()
         await trio.sleep(2.0)
 
     async def result(self, research: Research, run_id: str, seconds: float) -> RunView:
-        self.awaited[run_id] += 1
-        try:
-            return await research.result(run_id, wait_seconds=seconds)
-        finally:
-            self.awaited[run_id] -= 1
+        return await research.result(run_id, wait_seconds=seconds)
 
-    def rows(self, where: str, values: tuple[Any, ...]) -> list[Row]:
-        return RunsFile(self.folder, self.clock)._select(where, values)
+    def rows(self, where: str, values: tuple[Any, ...] = ()) -> list[Row]:
+        return RunsFile(self.folder, self.clock)._read(where, values)
 
     def of(self, marker: str) -> list[Any]:
         return [each for each in self.upstream.stored.responses.values() if each.request["input"].split()[0] == marker]
@@ -464,20 +445,6 @@ class _World:
         if not transient and not (gone and getattr(error, "status", None) == 404):
             self.record.violated(Rule.PROMPT, f"{run_id}: {error!r}")
 
-    def asked(self, server: _Server, kind: str, response: str) -> None:
-        self.record.situations[f"asked: {kind}"] += 1
-        if response in self.cancelled and trio.current_time() > self.cancelled[response]:
-            rows = self.rows("response_id = ?", (response,))
-            # Of one that nobody confirmed the answer may have been found meanwhile, which is looked up anew.
-            wanted = any(row.status in WITH_ANSWER or (row.may_go_on and self.awaited[row.id]) for row in rows)
-            if not (kind == "look" and wanted):
-                self.record.violated(Rule.SILENT, f"{server.name} asks {kind} of {response}")
-        for (other, name), count in self.upstream.working.items():
-            if other == response and count and name != server.name and kind != "ask":
-                owner = next(each for each in self.servers if each.name == name)
-                if not owner.lost and owner.research is not None and not owner.scope.cancel_called:
-                    self.record.violated(Rule.OWNED, f"{server.name} and {name} work on {response}")
-
     def check_limits(self) -> None:
         """No guess fits these limits, so runs go alone, and the last one may pass what was left.
 
@@ -493,20 +460,20 @@ class _World:
 
     def check(self) -> None:
         self.check_limits()
-        rows = self.rows("1", ())
+        rows = self.rows("1")
         paid = Counter(each.request["input"].split()[0] for each in self.upstream.stored.responses.values())
-        by_marker = Counter(str(row.question) for row in rows)
+        by_marker = Counter(str(row.client) for row in rows)
         for marker, count in paid.items():
             if count > by_marker[marker]:
                 self.record.violated(Rule.PAID_ONCE, f"{marker}: {count} responses for {by_marker[marker]} runs")
         for row in rows:
             if row.status is None:
-                self.record.violated(Rule.ENDS, f"{row.id} about {row.question} is {row.state.value}")
+                self.record.violated(Rule.ENDS, f"{row.id} about {row.client} goes on")
             told = row.maybe_paid or row.status in (None, "completed", "incomplete")
-            if not told and paid[str(row.question)] >= by_marker[str(row.question)]:
-                self.record.violated(Rule.HONEST, f"{row.id} about {row.question} cost something: {row.reason}")
+            if not told and paid[str(row.client)] >= by_marker[str(row.client)]:
+                self.record.violated(Rule.HONEST, f"{row.id} about {row.client} cost something: {row.reason}")
             if row.reason == INTERNAL:
-                self.record.violated(Rule.SOUND, f"{row.id} about {row.question}")
+                self.record.violated(Rule.SOUND, f"{row.id} about {row.client}")
             if "limits." in (row.reason or ""):
                 self.record.situations["ended: a limit was reached"] += 1
             self.record.situations[f"ended: {row.status}"] += 1

@@ -4,12 +4,12 @@ from collections import Counter
 
 from tests.simulation.runs import simulate
 
-SCHEDULES = 16
+SCHEDULES = 32
 SITUATIONS = (
     *("a server was lost", "a run was cancelled", "a run was cancelled as it began", "a call was given up"),
     *("asked: ask", "asked: stream", "asked: look", "asked: cancel"),
     *("a call was handed off", "a call had its answer"),
-    "ended: a limit was reached",
+    *("ended: a limit was reached", "a run was refused, since others go on"),
     *("told: completed", "told: failed", "told: cancelled", "ended: may have been paid for, without an id"),
 )
 

@@ -7,9 +7,8 @@
 """
 
 import json
-import sqlite3
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,8 +19,7 @@ import pytest
 import trio
 
 from responses_mcp.asking import Asker
-from responses_mcp.research.runs_file import FILE
-from responses_mcp.research.service import answer_by_run, open_research
+from responses_mcp.research.runs import answer_by_run, open_research
 from responses_mcp.settings.model import (
     Profile,
     RequestSettings,
@@ -35,7 +33,7 @@ from responses_mcp.testing.client import ServedClient, connected_client
 from responses_mcp.toolsets.answer import AnswerToolset
 from responses_mcp.toolsets.research import ResearchToolset
 from tests.processes import WAIT
-from tests.research.upstream import OPENAI, Upstream, at_once, researching, settings_for, slow
+from tests.research.upstream import OPENAI, Upstream, researching, settings_for, slow
 from tests.usage.test_ledger import rows
 
 pytestmark = pytest.mark.clock("virtual")
@@ -89,7 +87,7 @@ async def test_a_call_that_takes_longer_is_answered_by_the_run_that_goes_on(tmp_
         assert list(found) == ["answer", "used_search", "citations", "model"]
         assert (found["used_search"], found["citations"]) == (False, [])
         (run,) = await listed(client)
-        assert (run["status"], run["question"]) == ("running", "why?")
+        assert run["status"] == "running"
         assert f"call research_result with run_id {run['run_id']}" in found["answer"]
         ended = await called(client, "research_result", run_id=run["run_id"])
         assert (ended["status"], ended["answer"][:19]) == ("completed", "The answer to: why?")
@@ -137,12 +135,14 @@ async def test_a_run_that_fails_is_a_failed_call_that_says_why(name: str, tmp_pa
     assert "401" in error["data"]["message"]
 
 
-async def test_calls_do_not_wait_in_the_line_of_runs(tmp_path: Path) -> None:
+async def test_calls_are_answered_however_many_runs_go_on(tmp_path: Path) -> None:
     upstream = slow(0.1)
     async with client_of(upstream, tmp_path) as client:
         upstream.stored.interval = 1000.0
-        for number in range(9):
+        for number in range(8):
             await called(client, "research", query=f"{number}?", wait_seconds=0)
+        refused = await client.call("research", {"query": "one more?"})
+        assert "research.max_running" in refused["result"]["content"][0]["text"]
         upstream.stored.interval = 0.1
         assert (await called(client, "answer", query="why?"))["answer"].startswith("The answer")
 
@@ -211,39 +211,6 @@ async def test_a_run_that_another_server_finishes_is_in_the_ledger_under_the_too
         now = 1e9 + trio.current_time()
     names = [rows(tmp_path, by, 2, now)[0].name for by in ("tool", "client")]
     assert names == ["answer", "responses_mcp.testing"]
-
-
-async def test_a_call_whose_run_another_server_goes_on_with_is_not_asked_again_where_the_file_fails(
-    tmp_path: Path,
-) -> None:
-    upstream = slow(5.0)
-    failing = False
-
-    async def in_thread(work: Callable[[], Any]) -> Any:
-        if failing:
-            raise RuntimeError("can't start new thread")
-        return await at_once(work)
-
-    async with researching(upstream, tmp_path, in_thread=in_thread) as research:
-        found: list[str] = []
-
-        async def ask() -> None:
-            by_run = partial(answer_by_run, research, seconds=60.0)
-            asker = Asker(settings_for(tmp_path), api=upstream.api(), hand_off=lambda asked, _: by_run(*asked))
-            found.append((await asker.answer("why?")).text)
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask)
-            await trio.sleep(12)
-            with closing(sqlite3.connect(tmp_path / FILE)) as connection, connection:
-                lease = (1e9 + trio.current_time() + 20,)
-                connection.execute("UPDATE run SET owner = 'another', leased_until = ?", lease)
-            await trio.sleep(6)  # until its owner has seen that
-            failing = True
-            await trio.sleep(2)
-            failing = False
-        assert "research_result" in found[0]
-    assert len(upstream.of("ask")) == 1
 
 
 async def test_without_a_folder_for_runs_the_call_is_answered_all_the_same() -> None:

@@ -9,6 +9,8 @@ from dataclasses import fields
 from pathlib import Path
 
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
+from responses_mcp.commands.terminal import counted
+from responses_mcp.research.runs_file import RunsFile
 from responses_mcp.settings.model import Settings
 from responses_mcp.usage.ledger import read_ledger
 from responses_mcp.usage.limits import dollars
@@ -43,7 +45,9 @@ def _folder(folder: str | None) -> Finding:
     if folder is None:
         return fail("state", "there is no folder for runs and the ledger", fix)
     if can_be_written(Path(folder)):
-        return ok("state", f"runs and the ledger are kept in {folder}")
+        going_on = RunsFile(Path(folder)).count_going_on()
+        told = f"; {counted(going_on, 'run')} going on at the API" if going_on else ""
+        return ok("state", f"runs and the ledger are kept in {folder}{told}")
     return fail("state", f"{folder} cannot be written to, so no run is begun and nothing is recorded", fix)
 
 

@@ -6,8 +6,8 @@ Each replaces a method or a name of the server at run time, and nothing in a fil
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -21,11 +21,11 @@ from responses_mcp.protocol.lifecycle import State, Trigger
 from responses_mcp.protocol.outbox import Outbox
 from responses_mcp.protocol.revisions import Crash, ToolFailure
 from responses_mcp.protocol.session import Session
-from responses_mcp.research import runs_file, states
-from responses_mcp.research.run import Run
+from responses_mcp.research.runs import Research
 from responses_mcp.research.runs_file import Row, RunsFile
-from responses_mcp.research.service import Research
+from responses_mcp.research.view import RunView
 from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.background import Handle, StoredResponses
 from responses_mcp.responses_api.http.client import ConnectionPool
 from responses_mcp.responses_api.http.network import HttpConnection
 from responses_mcp.room import Room
@@ -65,7 +65,6 @@ for bugs, what, owner, name in (
     (CALLS, "the heartbeat goes on after its call", ProgressReporter, "stop"),
     (CALLS, "the socket of a cancelled call stays open", HttpConnection, "close"),
     (CALLS, "calls cut off at the end are not answered", _Shell, "_tell_cut_off"),
-    (RUNS, "a cancel stops nothing", Run, "_overtake"),
 ):
     planted(bugs, what, owner, name)(lambda original, *args: None)
 
@@ -288,66 +287,58 @@ def crash_not_contained(original: Any, self: Any, call: Call, outcome: Any) -> N
 # Runs of research
 
 
-@planted(RUNS, "a 500 is asked again", Run, "_may_repeat")
+@planted(RUNS, "a 500 is asked again", Handle, "_may_repeat")
 def asked_again(original: Any, self: Any, error: UpstreamError) -> bool:
-    self._sent = False
-    return error.status in (409, 429, 500)
+    return bool(original(self, error)) or error.status == 500
 
 
-@planted(RUNS, "the row is written after the request", Run, "_write")
-async def written_late(original: Any, self: Any) -> None:
-    if self.row.state is not states.State.ASKING:
-        await original(self)
+@planted(RUNS, "the row does not say that its request is sent", RunsFile, "claim")
+def not_claimed(original: Any, self: Any, row: Row, now: float) -> bool:
+    return True
 
 
-@planted(RUNS, "a cancel before the first step is forgotten", Run, "work")
-async def early_cancel_forgotten(original: Any, self: Any) -> None:
-    self._overtaken = None
-    await original(self)
+@planted(RUNS, "a request is sent again that another process has sent", RunsFile, "claim")
+def claimed_twice(original: Any, self: Any, row: Row, now: float) -> bool:
+    original(self, row, now)
+    return True
 
 
-@planted(RUNS, "a later reader sees another result", Research, "_answered")
-async def own_clock(original: Any, self: Any, row: Row) -> Any:
-    return await original(self, replace(row, ended=None))
+@planted(RUNS, "a refused request counts as sent", RunsFile, "keep")
+def refusal_forgotten(original: Any, self: Any, row: Row, sent: Any) -> Any:
+    return original(self, replace(row, sent=sent), sent)
 
 
-@planted(RUNS, "a run that was cancelled is looked up", Run, "_end")
-async def polled_after_the_end(original: Any, self: Any, row: Any) -> None:
-    await original(self, row)
-    if row.status == "cancelled" and row.response_id is not None:
-        await trio.sleep(1)
-        await self._look_up()
+@planted(RUNS, "the id is not written", RunsFile, "keep")
+def id_not_kept(original: Any, self: Any, row: Row, sent: Any) -> Any:
+    return original(self, replace(row, response_id=None), sent)
+
+
+@planted(RUNS, "what may have been paid for is not written", RunsFile, "end")
+def called_free(original: Any, self: Any, row: Row, **options: Any) -> Any:
+    return original(self, replace(row, maybe_paid=False), **options)
+
+
+@planted(RUNS, "runs of lost servers stay where they are", Research, "_unseen")
+async def left_alone(original: Any, self: Any, row: Row, view: RunView) -> RunView:
+    await trio.lowlevel.checkpoint()
+    return view
+
+
+@planted(RUNS, "a later reader sees another result", RunsFile, "end")
+def own_clock(original: Any, self: Any, row: Row, **options: Any) -> Any:
+    return original(self, replace(row, ended=None), **options)
+
+
+@planted(RUNS, "a cancel stops nothing", StoredResponses, "cancel")
+async def cancels_nothing(original: Any, self: Any, response_id: str, **_: Any) -> Any:
+    return await self.look_up(response_id, seconds=5.0)
+
+
+@planted(RUNS, "more runs go on than may", RunsFile, "add")
+def one_more(original: Any, self: Any, row: Row, **options: Any) -> Any:
+    return original(self, row, **{**options, "most": None})
 
 
 @planted(RUNS, "what a run used is not counted", Meter, "settle")
 async def nothing_counted(original: Any, self: Any, call: Any, _: Any, **options: Any) -> None:
     await original(self, call, UNSENT, **options)
-
-
-for what, name in (
-    ("the id is not written", "response_id"),
-    ("what may have been paid for is not written", "maybe_paid"),
-):
-
-    @planted(RUNS, what, RunsFile, "keep")
-    def not_kept(original: Any, self: Any, row: Row, name: str = name) -> Any:
-        before = self.get(row.id, row.account)
-        return original(self, row if before is None else replace(row, **{name: getattr(before, name)}))
-
-
-@contextmanager
-def claims_all() -> Iterator[None]:
-    with patch.object(runs_file, "_FREE", "(? + ? > 0)"), patch.object(Research, "_is_lost", lambda self, row: True):
-        yield  # two places see to it
-
-
-def called_free() -> AbstractContextManager[object]:
-    free = states.Transition(states.State.ENDED, states.Action.CLOSE_UNPAID)
-    return patch.dict(states.TRANSITIONS[states.State.ASKING], {states.Trigger.LOST: free})
-
-
-RUNS["a run is claimed though its owner lives"] = claims_all
-RUNS["an id that never came is called free"] = called_free
-RUNS["runs of lost servers stay where they are"] = lambda: patch.multiple(
-    RunsFile, orphans=lambda self, account: [], claim=lambda self, run_id, owner: None
-)

@@ -11,7 +11,6 @@ from typing import Any, Final, Literal, cast, get_args
 
 from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates
-from responses_mcp.research.conversation import ENCRYPTED, Conversation, followed_up
 from responses_mcp.responses_api.request.arguments import MOST_DAYS, read_domains, read_number, read_object, read_word
 from responses_mcp.responses_api.request.payload import bare_hosts, file_search_tool, require_domains, searching_body
 from responses_mcp.settings.model import Profile, Settings
@@ -21,11 +20,13 @@ EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 LOCATION: Final = ("country", "region", "city", "timezone")
 
 # The profile of each effort, and the reasoning effort where that profile is not configured.
-_PROFILES: Final = {"quick": ("answer_quick", "low"), "standard": ("answer", None), "deep": ("answer_detailed", "high")}
+PROFILES: Final = {"quick": "answer_quick", "standard": "answer", "deep": "answer_detailed"}
+_REASONING: Final = {"quick": "low", "deep": "high"}
 _LARGEST_SCHEMA: Final = 64 * 1024  # bytes
 _DEEPEST_SCHEMA: Final = 100
 _LONGEST_QUERY: Final = 1_000_000  # characters
 _LONGEST_PLACE: Final = 200  # characters
+_MOST_TOOL_CALLS: Final = 1_000
 _COUNTRY: Final = re.compile(r"[A-Za-z]{2}")
 
 
@@ -35,7 +36,7 @@ class Inquiry:
 
     `domains` are the only ones that are searched, `blocked_domains` are left out. `stores` are the ids of vector stores
     that are searched along with the web. `location` has some of `country` (two letters), `region`, `city` and
-    `timezone`. `output_schema` is the JSON schema of the answer, an object's.
+    `timezone`. `output_schema` is the JSON schema of the answer, an object's. `max_tool_calls` bounds the searches.
     """
 
     query: str
@@ -46,11 +47,12 @@ class Inquiry:
     location: Mapping[str, str] | None = None
     output_schema: Mapping[str, Any] | None = None
     stores: tuple[str, ...] = ()
+    max_tool_calls: int | None = None
 
-    def digest(self, *context: str) -> str:
-        """Return a name for what is asked, which tells nothing of it; `context` is what else makes a difference."""
-        said = json.dumps([*context, *(getattr(self, name) for name in self.__slots__)], sort_keys=True)
-        return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+
+def digest_of(body: JsonObject) -> str:
+    """Return a name for what a request asks, which tells nothing of it."""
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def checked(
@@ -63,6 +65,7 @@ def checked(
     location: object = None,
     output_schema: object = None,
     stores: object = None,
+    max_tool_calls: object = None,
     known_stores: Sequence[str] = (),
 ) -> Inquiry:
     """Return the question that was asked, read as the arguments of a tool are.
@@ -90,13 +93,14 @@ def checked(
         location=_place(read_object("location", location)),
         output_schema=_schema(read_object("output_schema", output_schema)),
         stores=_stores(read_domains(stores, "stores", like='["docs"]', only=True), known_stores),
+        max_tool_calls=read_number("max_tool_calls", max_tool_calls, least=1, most=_MOST_TOOL_CALLS),
     )
 
 
 def profile_of(effort: Effort, settings: Settings) -> Profile:
     """Return the profile that an effort stands for. Raises `ConfigError` where there is none."""
     profiles = settings.model_profiles
-    name, reasoning_effort = _PROFILES[effort]
+    name, reasoning_effort = PROFILES[effort], _REASONING.get(effort)
     if name in profiles:
         return profiles[name]
     if "answer" not in profiles:
@@ -112,11 +116,11 @@ def run_body(
     today: str,
     time_zone: str,
     store: bool,
-    previous: str | Conversation | None = None,
+    previous: str | None = None,
 ) -> JsonObject:
-    """Build the body of the request: in the background and stored, or, without `store`, neither.
+    """Build the body of the request, without background mode; without `store`, the API is asked to keep nothing.
 
-    `previous` is the response that it goes on from, or what was said so far.
+    `previous` is the response that it goes on from. `today` is "" for the same request on whatever day.
     """
     hints = [f"today={today} ({time_zone})"]
     if inquiry.recency_days is not None:
@@ -138,13 +142,11 @@ def run_body(
         schema = dict(inquiry.output_schema)
         named = {"type": "json_schema", "name": "answer", "schema": schema, "strict": _is_closed(schema)}
         body["text"] = {**body.get("text", {}), "format": named}
-    if isinstance(previous, str):
+    if inquiry.max_tool_calls is not None:
+        body["max_tool_calls"] = inquiry.max_tool_calls
+    if previous is not None:
         body["previous_response_id"] = previous
-    elif previous is not None:
-        body = followed_up(body, previous)
-    if store:
-        return {**body, "background": True, "store": True}
-    return {**body, "include": [*body["include"], ENCRYPTED], "store": False}
+    return body if store else {**body, "store": False}
 
 
 def _clean(domains: Sequence[str] | None) -> tuple[str, ...]:

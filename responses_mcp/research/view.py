@@ -1,0 +1,351 @@
+"""How far a run is or how it ended, from its row and, once there is one, its Response."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import islice, repeat
+from typing import Final, Literal, cast
+
+from responses_mcp.errors import ResponsesMcpError, UpstreamError
+from responses_mcp.json_types import JsonObject, as_object, objects, text_at
+from responses_mcp.research.runs_file import Row
+from responses_mcp.responses_api.background import WITH_ANSWER
+from responses_mcp.responses_api.failures import response_error
+from responses_mcp.responses_api.request.payload import MAX_DOMAINS
+from responses_mcp.responses_api.response.parser import Answer, answer_messages, joined_text, output_items, read_answer
+from responses_mcp.responses_api.response.web_pages import address, is_within, without_markers
+from responses_mcp.sanitization import sanitized_json
+from responses_mcp.secrets import Redact
+from responses_mcp.settings.time_zone import zone_of
+from responses_mcp.usage.bill import usage_from
+
+Status = Literal["running", "completed", "incomplete", "failed", "cancelled"]
+
+Stage = Literal["waiting", "asking", "working", "ended"]
+
+CANCELLED: Final = "The run was cancelled."
+NEVER_ASKED: Final = "It was never asked for, and cost nothing; ask again."
+
+_NOT_KEPT: Final = (
+    "The run had an answer, which the API does not keep: only the server that asked can show it, while it is there. "
+    "Ask again if it is not at hand."
+)
+
+LATER: Final = "ask for the result again"
+"""In what is told of a run whose answer may still be had."""
+
+_MAY_COME: Final = (
+    f"The API says that the run has ended, and shows no answer. It may still come, and was paid for: {LATER} before "
+    "you ask anew."
+)
+_NO_DATA: Final = (
+    "There is no data, for the answer is no JSON object, although output_schema asked for one. See the answer itself "
+    "before you ask again."
+)
+
+_PHASES: Final[Mapping[Stage, str]] = {
+    "waiting": "waiting to be sent",
+    "asking": "asking",
+    "working": "working",
+    "ended": "",
+}
+_DEEPEST: Final = 100
+_MOST_READ: Final = 100  # sources that were read, in a result
+_SENTENCE_ENDS: Final = ("\n", ". ", "! ", "? ", "。", "！", "？")
+_MOST_TOOLS: Final = 100
+_FENCED: Final = re.compile(r"```(?:json)?\n(.*)\n```", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """A run as it is shown. `seconds` is how long it has been going on, or took, since `created` (seconds since 1970).
+
+    `tool` is the one that began it. While it runs, `phase` says what is going on, `searches` how many searches were
+    seen, and `stage` whether it waits to be sent, was sent, or has an id at the API, with which it outlives this
+    process. When it has ended there is an `answer`, with `data` where a schema was asked for and `sources_read`; an
+    `error` says why one is missing. `maybe_paid` tells that it may have cost something all the same, and `confirmed`
+    that the API has confirmed a cancel, or reported the failure. `usage` is what it used and cost, as `Usage.as_json`
+    has it; None while that is not known. `durable` is false where the API keeps nothing: the run, and its answer, end
+    with the server that began it. `failure` is why a run failed as a call would have raised it: an `UpstreamError` or
+    `LimitReached`. Only the process in which it failed knows it, and only of its last 32 runs.
+    """
+
+    run_id: str
+    tool: str
+    status: Status
+    created: float
+    seconds: float
+    model: str
+    label: str | None = None
+    stage: Stage = "ended"
+    phase: str = ""
+    searches: int = 0
+    answer: Answer | None = None
+    data: JsonObject | None = None
+    sources_read: tuple[str, ...] = ()
+    error: str | None = None
+    maybe_paid: bool = False
+    confirmed: bool = False
+    usage: JsonObject | None = None
+    durable: bool = True
+    failure: ResponsesMcpError | None = field(default=None, compare=False)
+
+    @property
+    def running(self) -> bool:
+        """Tell whether it goes on."""
+        return self.status == "running"
+
+    @property
+    def may_go_on(self) -> bool:
+        """Tell whether it was given up, and may have been paid for: the API has not said how it ended."""
+        return self.status in ("failed", "cancelled") and self.maybe_paid and not self.confirmed
+
+    def as_json(self, most: int | None = None, part: int = 1) -> JsonObject:
+        """Return the object that tools answer with: of a long answer the `part` with `most` characters.
+
+        What is not known is left out.
+        """
+        shown: JsonObject = {"status": self.status, "run_id": self.run_id}
+        if self.label is not None:
+            shown["label"] = self.label
+        if not self.durable:
+            shown["durable"] = False
+        if self.running:
+            shown["phase"] = self.phase
+            if self.searches:
+                shown["searches"] = self.searches
+            shown["seconds"] = self.seconds
+            following = f"Call research_result with run_id {self.run_id} to wait for the answer."
+            return {**shown, **used(self.usage), "next": following}
+        if self.answer is not None:
+            shown |= self._part(most, part)
+        else:
+            shown["model"] = self.model
+        if self.data is not None:
+            shown["data"] = self.data
+        if self.sources_read:
+            shown["sources_read"] = list(self.sources_read)
+        if self.error is not None:
+            shown["error"] = self.error
+        if self.answer is None:
+            shown["maybe_paid"] = self.maybe_paid
+        if self.status == "cancelled":
+            shown["confirmed"] = self.confirmed
+        return {**shown, **used(self.usage), "seconds": self.seconds}
+
+    def _part(self, most: int | None, part: int) -> JsonObject:
+        assert self.answer is not None  # noqa: S101  # by the only caller
+        shown = self.answer.as_json()
+        parts = list(parts_of(self.answer.text, most or len(self.answer.text) or 1))
+        if len(parts) <= 1:
+            return shown
+        number = min(part, len(parts))
+        shown = {**shown, "answer": parts[number - 1], "part": f"{number} of {len(parts)}"}
+        if number < len(parts):
+            shown["next"] = f"Call research_result with run_id {self.run_id} and part {number + 1}; it costs nothing."
+        return shown
+
+
+def parts_of(text: str, most: int) -> Iterator[str]:
+    """Yield the parts of a text, each of `most` characters at most, and where possible ending with a sentence."""
+    begin = 0
+    while begin < len(text):
+        end = min(begin + most, len(text))
+        if end < len(text):
+            sentence = max(text.rfind(mark, begin + most // 2, end) for mark in _SENTENCE_ENDS) + 1
+            end = sentence or end
+        yield text[begin:end]
+        begin = end
+
+
+def used(usage: JsonObject | None) -> JsonObject:
+    """Return the members that tell what a run used and, apart from that, what it may have cost."""
+    if usage is None:
+        return {}
+    counts = {name: value for name, value in usage.items() if name not in ("cost_usd", "prices_as_of")}
+    if "cost_usd" not in usage:
+        return {"usage": counts}
+    day = usage.get("prices_as_of")
+    return {"usage": counts, "cost": {"usd": usage["cost_usd"], **({"prices_as_of": day} if day else {})}}
+
+
+def day_of(moment: float, time_zone: str) -> str:
+    """Return the date of a moment, in seconds since 1970, in a time zone, as YYYY-MM-DD."""
+    return datetime.fromtimestamp(moment, zone_of(time_zone) or UTC).date().isoformat()
+
+
+def view_of_end(
+    row: Row,
+    response: JsonObject,
+    *,
+    max_citations: int,
+    time_zone: str,
+    redact: Redact,
+    blocked: Collection[str] = (),
+) -> RunView:
+    """Return what a Response that has ended says; no page of a `blocked` domain is cited, nor of those of the request.
+
+    Raises nothing: what cannot be read is a run that failed.
+    """
+    plain = _plain(row, row.created)
+    status = cast(Status, response.get("status") or "completed")
+    if status == "cancelled":
+        return replace(plain, status=status, error=CANCELLED, confirmed=True, maybe_paid=True)
+    try:
+        if (failed := response_error(response, redact)) is not None:
+            raise failed
+        date = day_of(row.created, time_zone)
+        domains, files = _searched(response)
+        answer = read_answer(
+            response,
+            model=row.model,
+            max_citations=max_citations,
+            date=date,
+            redact=redact,
+            blocked=(unblocked := [*domains, *blocked]),
+            files=files,
+        )
+        answer = replace(answer, usage=None if row.usage is None else usage_from(row.usage))
+        data = _data(response, redact) if row.has_schema else None
+        why = None
+        if row.has_schema:
+            why = _NO_DATA if data is None else misfit(data, _schema(response))
+        read = tuple(islice(_read_pages(response, redact, unblocked), _MOST_READ))
+        return replace(plain, status=status, answer=answer, data=data, error=why, sources_read=read)
+    except UpstreamError as error:
+        # Some say that it has ended before its answer is there: where they keep it, it is asked for again.
+        sure = status not in WITH_ANSWER or bool(response.get("output")) or not row.key
+        why = str(error) if sure else _MAY_COME if status == "completed" else f"{error} {_MAY_COME}"
+        return replace(plain, status="failed", error=why, maybe_paid=True, confirmed=sure, failure=error)
+
+
+def view_of_row(row: Row, now: float, response: JsonObject | None = None) -> RunView:
+    """Return what a row says of a run that goes on, with a look at its Response, or that ended without an answer.
+
+    `now` is in seconds since 1970.
+    """
+    plain = _plain(row, now)
+    if row.status is None:
+        stage: Stage = "waiting" if row.sent is None else "working" if row.key else "asking"
+        phase = "cancelling" if row.cancel_asked else _PHASES[stage]
+        if response is not None and response.get("status") == "queued":
+            phase = "waiting at the API"
+        searches = sum(item.get("type") == "web_search_call" for item in output_items(response or {}))
+        return replace(plain, phase=phase, stage=stage, searches=searches)
+    if row.status in WITH_ANSWER:  # and nobody has it any more
+        return replace(plain, status="failed", error=_NOT_KEPT, maybe_paid=True)
+    status = cast(Status, row.status)
+    return replace(plain, status=status, error=row.reason, maybe_paid=row.maybe_paid, confirmed=row.confirmed)
+
+
+def _plain(row: Row, until: float) -> RunView:
+    """Return what is known of any run, which, unless its row says when it ended, goes on `until` then."""
+    seconds = round(max(0.0, (row.ended or until) - row.created), 1)
+    return RunView(
+        run_id=row.id,
+        tool=row.tool,
+        status="running",
+        created=row.created,
+        seconds=seconds,
+        model=row.model,
+        label=row.label,
+        usage=row.usage,
+        durable=row.kept,
+    )
+
+
+def _read_pages(response: JsonObject, redact: Redact, blocked: Collection[str]) -> Iterator[str]:
+    """Yield the addresses of the pages that the searches found or opened, each once."""
+    known = set[str]()
+    for item in output_items(response):
+        action = as_object(item.get("action")) if item.get("type") == "web_search_call" else {}
+        for page in (action, *objects(action.get("sources"), repeat(None, 10 * _MOST_READ))):
+            url = address(redact(text_at(page, "url")))
+            if url and url not in known and not is_within(url, blocked):
+                known.add(url)
+                yield url
+
+
+def _searched(response: JsonObject) -> tuple[list[str], bool]:
+    """Return the domains that were not to be searched, and whether files were: a Response says what it was asked with.
+
+    Nothing else knows it after a crash.
+    """
+    tools = list(objects(response.get("tools"), repeat(None, _MOST_TOOLS)))
+    listed = [as_object(tool.get("filters")).get("blocked_domains") for tool in tools]
+    domains = [domain for each in listed if isinstance(each, list) for domain in cast(list[object], each)[:MAX_DOMAINS]]
+    files = any(tool.get("type") == "file_search" for tool in tools)
+    return [domain for domain in domains if isinstance(domain, str)], files
+
+
+def _finite(number: str) -> float:
+    """Read a number of JSON. Raises ValueError for one that cannot be written as JSON again."""
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(number)
+    return value
+
+
+def _data(response: JsonObject, redact: Redact) -> JsonObject | None:
+    """Return the object that the answer is; None for an answer in other words, which was paid for, too."""
+    items = output_items(response)
+    text = without_markers(joined_text(answer_messages(items), "output_text", "text", redact))
+    if fenced := _FENCED.fullmatch(text.strip()):
+        text = fenced[1]
+    try:
+        value = sanitized_json(
+            json.loads(text, parse_constant=_finite, parse_float=_finite), redact
+        )  # which JSON may have escaped
+    except (ValueError, RecursionError):
+        value = None
+    return cast(JsonObject, value) if isinstance(value, dict) else None
+
+
+def _schema(response: JsonObject) -> JsonObject:
+    """Return the schema that a Response was asked for, which it repeats."""
+    return as_object(as_object(as_object(response.get("text")).get("format")).get("schema"))
+
+
+_KINDS: Final[Mapping[str, tuple[type, ...]]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+
+
+def misfit(data: object, schema: JsonObject, place: str = "data", depth: int = 0) -> str | None:
+    """Return where a value lacks what a JSON schema requires, or has another type; None where it fits.
+
+    Only `type`, `required`, `properties` and `items` are looked at.
+    """
+    anything: object = data  # which is not narrowed below
+    given = schema.get("type")
+    kinds = [each for each in _listed(given) or [given] if isinstance(each, str)]
+    types = tuple(kind for each in kinds for kind in _KINDS.get(each, ()))
+    whole = "integer" in kinds and isinstance(data, float) and data.is_integer()
+    if types and not whole and (not isinstance(data, types) or (isinstance(data, bool) and bool not in types)):
+        return f"The answer does not fit output_schema: {place} is not of type {' or '.join(kinds)}."
+    members, items = as_object(data), _listed(anything)
+    for name in _listed(schema.get("required")) if isinstance(data, dict) else ():
+        if isinstance(name, str) and name not in members:
+            return f"The answer does not fit output_schema: {place} has no {name[:60]!r}."
+    within = {name: as_object(each) for name, each in as_object(schema.get("properties")).items()}
+    checked = [(name, value, within[name]) for name, value in members.items() if name in within]
+    checked += [(str(number), value, as_object(schema.get("items"))) for number, value in enumerate(items)]
+    if depth > _DEEPEST:
+        return None
+    found = (misfit(value, inner, f"{place}.{name[:60]}", depth + 1) for name, value, inner in checked)
+    return next(filter(None, found), None)
+
+
+def _listed(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else []
