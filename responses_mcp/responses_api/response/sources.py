@@ -203,7 +203,7 @@ def _dates(lines: list[str], known: Collection[str], today: date) -> dict[str, s
     """Return the date of each `known` source; None if no line has any source, or a date.
 
     A date stands behind its source; or in front, on a line that begins with a date and does not end with one; or on a
-    line below, unless the first line of the block is a date.
+    line below that begins no other entry, unless the first line of the block is a date.
     """
     names = (rf"(?<![\w-]){re.escape(name)}(?![A-Za-z0-9_-])" for name in known if "?" not in name)
     mention = re.compile("|".join([_ADDRESS, *names]))
@@ -224,7 +224,8 @@ def _dates(lines: list[str], known: Collection[str], today: date) -> dict[str, s
             above = None
         is_block = is_block or bool(pages or days[0])
         if not pages:
-            pages = above or []
+            is_another = line[:1] not in " \t\u3000" and _MARKED.match(line)
+            pages = [] if is_another else above or []
         elif days[-1] or not days[0]:
             del days[0]
         above = above if above is None else pages[-1:]
