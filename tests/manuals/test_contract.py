@@ -103,8 +103,10 @@ async def test_each_listing_shows_the_manuals_that_there_are_now(tmp_path: Path)
 
         assert await listed() == []
         (tmp_path / "b").mkdir()
-        (tmp_path / "b.md").write_text("# No manual\n", encoding="utf-8")
         assert await listed() == ["b"]
+        (tmp_path / "b.md").write_text("# One more\n", encoding="utf-8")
+        assert sorted(await listed()) == sorted(["b", tmp_path.name])
+        (tmp_path / "b.md").unlink()
         (tmp_path / "a").mkdir()
         assert await listed() == ["a", "b"]
         (tmp_path / "b").rmdir()

@@ -250,6 +250,58 @@ async def test_a_page_that_its_author_excludes_is_read_and_not_found(tmp_path: P
         assert "Ten seconds." in read["text"]
 
 
+OPEN_API = {
+    "openapi": "3.0.0",
+    "paths": {
+        "/repos/{owner}/{repo}/issues": {
+            "get": {"summary": "List issues", "parameters": [{"name": "labels", "in": "query"}]},
+            "post": {"summary": "Create an issue", "description": "Opens a ticket with a title and a body."},
+        },
+        "/repos/{owner}/{repo}/pulls": {
+            "post": {"operationId": "pulls/create", "description": "Opens a pull request."}
+        },
+    },
+    "components": {"schemas": {"Issue": {"properties": {"milestone": {"type": "string"}}}}},
+    "x": "設定 😀 \\n",
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(OPEN_API, indent=2, ensure_ascii=False),
+        json.dumps(OPEN_API, indent=2),
+        json.dumps(OPEN_API, ensure_ascii=False),
+        json.dumps(OPEN_API),
+    ],
+    ids=["as it is", "escaped", "on one line", "on one line and escaped"],
+)
+async def test_json_is_cut_at_keys_and_served_with_lines_and_characters(tmp_path: Path, text: str) -> None:
+    write(tmp_path, "m/api.json", text)
+    async with desk(settings_for(tmp_path)) as here:
+        row = await first(here, "open a ticket")
+        assert row["title"] == "Create an issue"
+        assert row["above"] == "paths > /repos/{owner}/{repo}/issues > post"
+        ref = row["ref"]
+        assert ref.pop("tool") == "manual_scan"
+        page = (await here.call("manual_scan", **ref))["text"]
+        assert "Opens a ticket" in page.partition("}")[0]
+        assert "List issues" not in page
+        assert (await first(here, "pulls/create"))["above"] == "paths > /repos/{owner}/{repo}/pulls > post"
+        assert (await first(here, "milestone"))["above"].startswith("components")
+        whole = (await here.call("manual_scan", manual_id="m", path="api.json"))["text"]
+    assert whole == json.dumps(OPEN_API, indent=2, ensure_ascii=False)
+
+
+async def test_json_that_is_none_is_found_and_read(tmp_path: Path) -> None:
+    for name, text in (("a", '{"seals": ["one", {'), ("b", "seals]]}}"), ("c", '"seals'), ("d", ""), ("e", "[" * 9000)):
+        write(tmp_path, f"m/{name}.json", text)
+    async with desk(settings_for(tmp_path)) as here:
+        found = await here.call("manual_search", query="seals")
+        assert {row["path"] for row in found["results"]} == {"a.json", "b.json", "c.json"}
+        assert found["complete"]
+
+
 async def test_settings_say_which_formats_are_served(tmp_path: Path) -> None:
     for name in ("a.md", "b.rst", "c.json"):
         write(tmp_path, f"m/{name}", "seals")

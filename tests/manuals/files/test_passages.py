@@ -1,7 +1,6 @@
 """The place of a match in a file: found by folded words, told in characters and lines of the text as it is."""
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -132,32 +131,6 @@ def test_many_sections_of_one_file_are_found_in_one_reading(tmp_path: Path) -> N
     found: list[Passage | None] = [None] * 50
     passages(Folder(tmp_path), wanted, found, unchecked)
     assert [each and each.snippet.text for each in found] == [f"pump {number}" for number in reversed(range(50))]
-
-
-@pytest.mark.parametrize("escaped", [True, False])
-def test_json_is_shown_with_its_characters_and_found_by_them(tmp_path: Path, escaped: bool) -> None:
-    entries = [{"a": "説明", "b": number} for number in range(500)]
-    entries[321]["a"] = "😀 青い歯車"
-    text = json.dumps(entries, ensure_ascii=escaped)
-    found = seen(tmp_path, text, "歯車", path="a.json")
-    assert '"a": "😀 青い歯車", "b": 321}' in found.snippet.text
-    assert found.char_offset is not None
-    assert json.dumps("歯車", ensure_ascii=escaped).strip('"') in text[found.char_offset :][:150]
-
-
-@pytest.mark.parametrize("word", ["転出届", "手数料", "😀"])
-def test_json_is_not_cut_within_what_stands_for_a_character(tmp_path: Path, word: str) -> None:
-    said = (
-        "住民票の写しは市役所の窓口で😀申請してください。" * 20
-        + "転出届はオンラインでもできます。"
-        + "手数料は一通三百円です。" * 20
-    )
-    text = json.dumps([{"id": number, "text": said} for number in range(4)])
-    found = seen(tmp_path, text, word, path="a.json")
-    assert found.snippet.text.strip("…") in json.dumps(json.loads(text), ensure_ascii=False)
-    assert found.snippet.text.endswith("…")
-    if found.char_offset is not None:
-        assert re.match(r"\\u(?!d[c-f])|[^0-9a-fu]", text[found.char_offset :])
 
 
 def test_half_a_character_in_json_is_not_shown(tmp_path: Path) -> None:
