@@ -23,6 +23,7 @@ from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files import passages
 from responses_mcp.manuals.files.documents import document_of
+from responses_mcp.manuals.files.exclusion import _fits
 from responses_mcp.manuals.files.folder import Stamp
 from responses_mcp.manuals.files.pages import Text
 from responses_mcp.manuals.files.passages import Wanted
@@ -183,6 +184,7 @@ SCANS: dict[str, Callable[[str], object]] = {
     "an answer that is cut": lambda text: Answer(text, True, (), "m", text).as_json(1_000),
     "the block of sources": lambda text: without_block(text, CITED, date.fromisoformat(TODAY)),
     "lines below a header": lambda text: without_block(f"Sources:\n{text}", CITED, date.fromisoformat(TODAY)),
+    "a pattern of what is left out": lambda text: _fits("*a*a*b*[!a]?c", text),
     "words of a question in a hit": lambda text: _words_of("token lifetime トークン").sub("", text),
     "tracking in URLs": without_tracking,
     "marks of citations": without_markers,

@@ -34,6 +34,7 @@ COMPILE_LATER = {
     "secrets._known",
     "secrets._pattern",
     "sanitization.sanitized",
+    "manuals.files.exclusion._compiled",
     "manuals.search.query.term",
     "manuals.search.query.as_written",
     "responses_api.response.sources._dates",
