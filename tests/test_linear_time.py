@@ -28,6 +28,7 @@ FRAGMENTS = (
 
 # Patterns that never meet more than so many characters; there, the square will do.
 SHORT = {f"manuals.results.decomposition.{name}": 300 for name in ("_LISTED", "_DIFFERENCE", "_COMPARE")}
+SHORT |= {"manuals.formats.asciidoc._HEADING": 500, "manuals.formats.org._TAGS": 500}  # of a line
 
 # Functions that compile a pattern when they are called; tests/test_linear_scans.py has them.
 COMPILE_LATER = {
