@@ -203,7 +203,9 @@ def answering(text: str, *urls: str, sources: tuple[str, ...] = ()) -> dict[str,
     return bodies.answer(text, annotations=cited, searches=[bodies.web_search_call(["q"], sources)])
 
 
-@pytest.mark.parametrize("url", [EVIL, "http://EVIL.example./", "https://evil.example:8443/x", "https://日本.example/"])
+@pytest.mark.parametrize("url", [
+    EVIL, "http://EVIL.example./", "https://evil.example:8443/x", "https://日本.example/", "https://evil%2Eexample/",
+])  # fmt: skip
 def test_a_page_of_a_blocked_domain_is_not_cited_be_it_cited_or_consulted(url: str) -> None:
     found = read(answering("Yes.", url, bodies.PEP), blocked=BLOCKED)
     assert [citation.url for citation in found.citations] == [bodies.PEP]
@@ -214,7 +216,15 @@ def test_a_page_of_a_blocked_domain_is_not_cited_be_it_cited_or_consulted(url: s
     assert found.text == f"Yes.\n\nSources:\n- web_search ({TODAY})"
 
 
-@pytest.mark.parametrize("url", ["https://notevil.example/", "https://evil.example.org/", "https://a.jp/evil.example"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://notevil.example/",
+        "https://evil.example.org/",
+        "https://a.jp/evil.example",
+        "https://evil.example%2f.a.jp/",
+    ],
+)
 def test_another_domain_that_looks_alike_is_cited(url: str) -> None:
     assert [citation.url for citation in read(answering("Yes.", url), blocked=BLOCKED).citations] == [url]
 

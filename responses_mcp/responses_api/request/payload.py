@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
 from typing import Any, Final, cast
+from urllib.parse import unquote
 
 from responses_mcp.errors import BadArgument
 from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates
@@ -23,6 +24,7 @@ MAX_DOMAINS: Final = 100  # what the search tool takes
 
 _LONGEST_SHOWN = 60  # characters
 _DOMAIN = re.compile(r"\w\.\w")  # or part of one
+_PLAIN = re.compile(r"[^/:?#@%\s]+")  # a host that was escaped
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/?#@]*@)?(?:\*?\.)?([^/:?#]+)", re.IGNORECASE)
 
 # A list in prose, because `json_schema` output comes without annotations, and those tell which pages are real.
@@ -168,7 +170,10 @@ def _words(domains: Sequence[str]) -> list[str]:
 def _bare_host(domain: str) -> str:
     """Return the host alone, in the form that DNS knows; what has no such form stays, for the API to judge."""
     match = _HOST.match(domain)
-    host = (match[1] if match else domain).rstrip(".").lower()
+    host = match[1] if match else domain
+    if "%" in host and _PLAIN.fullmatch(plain := unquote(host)):
+        host = plain
+    host = host.rstrip(".").lower()
     try:
         return host if host.isascii() else host.encode("idna").decode("ascii")
     except UnicodeError:

@@ -94,7 +94,7 @@ def test_a_line_break_in_a_domain_does_not_make_a_new_line_of_input() -> None:
     ("example.com?x=1", "example.com"), ("https://user:secret@example.com/", "example.com"),
     ("*.example.com", "example.com"), (".example.com", "example.com"), ("example.com.", "example.com"),
     ("日本語.jp", "xn--wgv71a119e.jp"), ("https://Bücher.example/", "xn--bcher-kva.example"),
-    ("ex_ample.com", "ex_ample.com"), ("a" * 70 + "ü.jp", "a" * 70 + "ü.jp"),
+    ("example%2ecom", "example.com"), ("example.com%2fx", "example.com%2fx"), ("ex_ample.com", "ex_ample.com"), ("a" * 70 + "ü.jp", "a" * 70 + "ü.jp"),
 ])  # fmt: skip
 def test_strict_domains_become_bare_hosts_in_the_filter_of_the_search_tool(given: str, host: str) -> None:
     body = build(domains=(given,), strict_domains=True)
