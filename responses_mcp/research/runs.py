@@ -787,7 +787,10 @@ class Research:
             return await self.result(run_id)
         if here is not None:
             here.cancelling = True
-        while row.status is None and not row.key:
+        for _ in range(2):  # once more where its request is refused meanwhile
+            if row.status is not None or row.key:
+                break
+            here = self._here.get(run_id)
             if here is None or here.handle is None or not here.handle.sent:
                 view = await self._end(row, "cancelled", CANCELLED, confirmed=True, unsent=True)
                 if not view.running:
@@ -798,10 +801,8 @@ class Research:
                 if here is None:
                     raise
             row = await self._with_id(row)
-            if here is None or here.handle is None or here.handle.sent:
+            if row.sent is not None:
                 break
-            with suppress(RunsFileUnusable):
-                await self._write_news(here, here.handle)  # that it was refused
         if row.key:
             return await self._cancel_at_api(row)
         if (here := self._here.get(run_id)) is None or here.done is not None:
@@ -815,16 +816,18 @@ class Research:
         """Wait a few seconds for the id of a run that was sent, and return its row."""
         with trio.move_on_after(_WITHDRAW):
             while row.status is None and row.kept and not row.key:
-                if (here := self._here.get(row.id)) is None:
+                here = self._here.get(row.id)
+                if here is not None and here.done is not None:
+                    break
+                if here is not None and here.handle is not None and here.handle.id is not None:
+                    row = replace(here.row, response_id=here.handle.id)
+                elif here is not None and here.handle is not None and here.handle.sent:
+                    await here.news.wait()
+                else:  # another process has sent it, or it was refused
                     await trio.sleep(0.05)
                     row = await self._row_of(row.id)
-                elif here.done is not None or here.handle is None or not here.handle.sent:
-                    break
-                elif here.handle.id is not None:
-                    row = replace(here.row, response_id=here.handle.id)
-                else:
-                    await here.news.wait()
-                    row = here.row
+                    if row.sent is None:
+                        break
         return row
 
     async def _cancel_at_api(self, row: Row, *, late: bool = False) -> RunView:

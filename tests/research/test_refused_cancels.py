@@ -241,3 +241,18 @@ async def test_a_failure_is_the_same_whenever_it_is_asked_for(tmp_path: Path) ->
     assert first.failure is not None
     assert not getattr(first.failure, "retryable", False)
     assert upstream.kinds == ["ask", "ask"]
+
+
+async def test_a_cancel_of_a_run_that_another_process_has_sent_after_a_refusal_here_reaches_the_api(
+    tmp_path: Path,
+) -> None:
+    upstream = slow(interval=60.0)
+    upstream.script = [Error(429, headers={"retry-after": "50"})]
+    async with researching(upstream, tmp_path) as one, researching(upstream, tmp_path) as two:
+        run = await one.start("why?")
+        await trio.sleep(5)
+        assert await two.start("why?") == run
+        await trio.sleep(5)
+        with trio.fail_after(5):
+            view = await one.cancel(run)
+    assert (view.status, view.confirmed, upstream.kinds.count("cancel")) == ("cancelled", True, 1)
