@@ -386,6 +386,11 @@ class _World:
                 self.record.situations["a run was cancelled"] += 1
             if server.scope.cancel_called:
                 return  # nobody waits for what a server says that has ended
+            if view.may_go_on and not server.lost:
+                (row,) = self.rows("id = ?", (run_id,))
+                response = self.upstream.stored.responses.get(row.response_id or "")
+                if response is not None and not response.cancels and response.faults.gone_after is None:
+                    self.record.violated(Rule.PROMPT, f"{run_id} was cancelled, and the API was not told")
             if view.running and not any(each.lost for each in self.servers):
                 self.record.violated(Rule.PROMPT, f"{run_id} was cancelled and goes on ({view.phase})")
             if trio.current_time() > began + CANCELS_FOR + 45.0:

@@ -303,11 +303,6 @@ def claimed_twice(original: Any, self: Any, row: Row, now: float) -> bool:
     return True
 
 
-@planted(RUNS, "a refused request counts as sent", RunsFile, "keep")
-def refusal_forgotten(original: Any, self: Any, row: Row, sent: Any) -> Any:
-    return original(self, replace(row, sent=sent), sent)
-
-
 @planted(RUNS, "the id is not written", RunsFile, "keep")
 def id_not_kept(original: Any, self: Any, row: Row, sent: Any) -> Any:
     return original(self, replace(row, response_id=None), sent)
