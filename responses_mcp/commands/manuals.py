@@ -96,7 +96,8 @@ _WHY: Final = {
     "disk_full": "no room on the disk of the index",
     "locked": "another process holds the lock of the index and does nothing",
     "format_not_served": "of a format that is not served; convert it to .md",
-    "not_text": "not text in UTF-8, UTF-16 with a mark, EUC-JP or Shift_JIS; save it as UTF-8",
+    "not_text": "not text in UTF-8, UTF-16 with a mark, EUC-JP, Shift_JIS, EUC-KR, "
+    "GB18030 or Windows-1252; save it as UTF-8",
     "time_budget": "no time was left; allow more with --budget-ms, or run 'manuals index' first",
 }
 _COMMANDS: Final = ("index", "find", "read", "ls")

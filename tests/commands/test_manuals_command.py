@@ -151,7 +151,7 @@ def test_find_tells_of_so_many_manuals_at_most_that_they_were_not_searched(
 
 
 def test_a_file_in_another_encoding_is_told_with_those_that_are_known(manuals: Command, root: Path) -> None:
-    why = "not text in UTF-8, UTF-16 with a mark, EUC-JP or Shift_JIS; save it as UTF-8"
+    why = "not text in UTF-8, UTF-16 with a mark, EUC-JP, Shift_JIS, EUC-KR, GB18030 or Windows-1252; save it as UTF-8"
     (root / "guide/jis.md").write_bytes("# 見出し\n\n予備電源\n".encode("iso-2022-jp"))
     (root / "guide/unmarked.md").write_bytes("# Unmarked\n".encode("utf-16-le"))
     lines = output(manuals("index", "guide")).splitlines()

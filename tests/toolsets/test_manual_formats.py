@@ -360,3 +360,33 @@ async def test_a_document_that_is_not_served_leaves_a_search_incomplete(tmp_path
         hits = await here.call("manual_hits", trace_id=find["trace_id"], kind="unscanned")
         assert [(item["path"], item["reason"]) for item in hits["items"]] == [("sub/old.doc", "format_not_served")]
         assert find["failure_reason"].startswith("incomplete:1_files_not_searched")
+
+
+# Encodings
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "word"),
+    [
+        ("cp949", "# 설치\n\n프린터의 토너를 교체하려면 먼저 전원을 끄고 덮개를 여십시오.\n", "토너를"),
+        ("gb18030", "# 安装\n\n更换打印机墨盒之前请先关闭电源，然后打开前盖。\n", "墨盒"),
+        ("cp1252", "# Gr\u00f6\u00dfe\n\nDie H\u00f6he der T\u00fcr betr\u00e4gt zwei Meter.\n", "T\u00fcr"),
+    ],
+)
+async def test_texts_of_other_countries_are_found_and_their_encoding_is_named_as_guessed(
+    tmp_path: Path, encoding: str, text: str, word: str
+) -> None:
+    write(tmp_path, "m/a.md", text.encode(encoding))
+    async with desk(settings_for(tmp_path)) as here:
+        assert word in (await first(here, word))["snippet"]
+        page = await here.call("manual_scan", manual_id="m", path="a.md")
+    assert (page["text"], page["guessed_encoding"]) == (text, encoding)
+
+
+async def test_one_odd_byte_drops_no_file(tmp_path: Path) -> None:
+    write(tmp_path, "m/a.md", "# 設定\n\n歯車の設定を変える。\n".encode() + b"\xff\n")
+    async with desk(settings_for(tmp_path)) as here:
+        found = await here.call("manual_search", query="歯車")
+        assert ([row["path"] for row in found["results"]], found["complete"]) == (["a.md"], True)
+        page = await here.call("manual_scan", manual_id="m", path="a.md")
+    assert page["decoding_replacements"] == 1

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Final, TypeVar
 from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.documents import content_of, document_of
+from responses_mcp.manuals.files.encodings import GUESSED
 from responses_mcp.manuals.files.folder import Folder, Stamp
 from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, START, Anchor, Anchors, Lines, Span, encoding_of, spans
 from responses_mcp.manuals.files.titles import shown_title
@@ -148,6 +149,11 @@ class Text:
                 yield Span(text, first, Anchor(0, first.char + len(text), line + text.count("\n")), 0)
             if span.end.char >= end:
                 return
+
+    def guessed(self) -> dict[str, Any]:
+        """Return the field that names the encoding, if it was guessed."""
+        encoding = self._anchors.encoding
+        return {"guessed_encoding": encoding} if encoding in GUESSED else {}
 
     def outline(self) -> Outline:
         """Return the headings of the file, and what else its sections begin with."""

@@ -57,12 +57,11 @@ def scan(folder: Folder, request: ScanRequest, check: CancellationCheck) -> dict
     """
     manual_id = folder.require_manual(request.manual_id)
 
-    def page(text: Text) -> Page:
-        if request.start_line is not None:
-            return text.page(text.offset_of(request.start_line), request.max_chars)
-        return text.page(request.char_offset or 0, request.max_chars)
+    def page(text: Text) -> tuple[Page, dict[str, Any]]:
+        start = request.char_offset or 0 if request.start_line is None else text.offset_of(request.start_line)
+        return text.page(start, request.max_chars), text.guessed()
 
-    path, found = steadily(folder, manual_id, request.path, check, page)
+    path, (found, guessed) = steadily(folder, manual_id, request.path, check, page)
     return {
         "manual_id": manual_id,
         "path": path,
@@ -72,6 +71,7 @@ def scan(folder: Folder, request: ScanRequest, check: CancellationCheck) -> dict
         "truncated_reason": "none" if found.eof else "max_chars",
         "applied": {"max_chars": request.max_chars},
         **found.replacements(),
+        **guessed,
     }
 
 

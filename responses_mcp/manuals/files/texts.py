@@ -1,7 +1,8 @@
 """The text of a file, read in pieces: without a byte order mark, all line ends as newlines, controls made visible.
 
-Files in UTF-8, UTF-16 with a mark, EUC-JP and Shift_JIS are read as such. In others, what is not UTF-8 becomes U+FFFD
-and is counted. A control character becomes the one that depicts it (U+2400 to U+2421), so none steers a terminal.
+Files in UTF-8, UTF-16 with a mark, EUC-JP, Shift_JIS, EUC-KR, GB18030 and Windows-1252 are read as such. Bytes that
+stand for nothing become U+FFFD and are counted. A control character becomes the one that depicts it (U+2400 to U+2421),
+so none steers a terminal.
 Positions count characters (code points) of the text as it is
 given here, lines count from 1. Memory stays flat whatever the size of the file or of its lines.
 """
@@ -22,18 +23,14 @@ from typing import BinaryIO, Final, Literal, NamedTuple
 from responses_mcp.errors import exhausted
 from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.files.encodings import guess
 from responses_mcp.manuals.formats.document import Outline
 
 _SIZE: Final = 128 * 1024  # bytes read at once
 _UTF_8: Final = "utf-8"
 _MARKS: Final = {_UTF_8: codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
-# In this order: EUC-JP is also good Shift_JIS in most cases, though nonsense; the other way round hardly ever.
-_LEGACY: Final = ("euc_jp", "cp932")
-_WITHOUT_A_MARK: Final = (_UTF_8, *_LEGACY)
 # A NUL, or ISO-2022-JP, which is ASCII throughout and means nothing as that.
 _NO_TEXT: Final = re.compile("\0|\x1b\\$[@B]")
-# Also what Python makes of bytes that stand for nothing.
-_NO_JAPANESE: Final = re.compile(f"{_NO_TEXT.pattern}|[\x80-\x9f\ue000-\uf8ff]")
 _NOT_ASCII: Final = re.compile("[^\0-\x7f]+")
 _SHORT_ESCAPE: Final = re.compile(r"\\(u|[\\\"/bfnrt])")
 _CONTROL: Final = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
@@ -68,48 +65,39 @@ class Span:
 
 
 def encoding_of(handle: BinaryIO, check: CancellationCheck) -> str | None:
-    """Return the encoding of a file, None for one that is no text: it has a NUL, or no encoding fits all of it.
+    """Return the encoding of a file, None for one that is no text, because it has a NUL or is ISO-2022-JP.
 
-    A mark of UTF-16 decides; else the first of UTF-8, EUC-JP and Shift_JIS in which nothing is wrong. The handle is
-    left at the beginning.
+    A mark of UTF-16 decides. A file is UTF-8 if most of what is not ASCII in it is; else its letters tell what it is.
+    The handle is left at the beginning.
     """
     handle.seek(0)
     start = _read(handle)
-    marked = [encoding for encoding, mark in _MARKS.items() if mark == start[:2]]
+    marked = next((encoding for encoding, mark in _MARKS.items() if mark == start[:2]), _UTF_8)
     source = handle if _read(handle) else io.BytesIO(start)  # most files are small, and need not be read again
-    found = next((each for each in marked or _WITHOUT_A_MARK if _fits(each, source, check)), None)
-    if found in _LEGACY and _is_damaged(source, check):
-        found = None
-    handle.seek(0)
-    return found
-
-
-def _fits(encoding: str, handle: BinaryIO, check: CancellationCheck) -> bool:
-    foreign = _NO_JAPANESE if encoding in _LEGACY else _NO_TEXT
-    try:
-        return not any(map(foreign.search, _decoded(handle, encoding, "strict", check)))
-    except UnicodeDecodeError:
-        return False
-
-
-def _is_damaged(handle: BinaryIO, check: CancellationCheck) -> bool:
-    """Tell whether a file is UTF-8 with a few wrong bytes, which may be good Shift_JIS by chance."""
     good = wrong = 0
-    for text in _decoded(handle, _UTF_8, "replace", check):
-        wrong += text.count("\ufffd")
-        good += sum(map(len, _NOT_ASCII.findall(text)))
-    return good - wrong > wrong
-
-
-def _decoded(handle: BinaryIO, encoding: str, errors: str, check: CancellationCheck) -> Iterator[str]:
-    handle.seek(0)
-    decoder = codecs.getincrementaldecoder(encoding)(errors)
+    first = b""  # from where something is wrong on
+    source.seek(0)
+    decoder = codecs.getincrementaldecoder(marked)("replace")
+    found: str | None = marked
     while True:
         check()
-        data = _read(handle)
-        yield decoder.decode(data, not data)
+        data = _read(source)
+        text = decoder.decode(data, not data)
+        if _NO_TEXT.search(text):
+            found = None
+            break
+        if "\ufffd" in text:
+            wrong += max(text.count("\ufffd") - data.count(b"\xef\xbf\xbd"), 0)
+        if wrong and len(first) < _SIZE:
+            first += data
+        if not text.isascii():
+            good += sum(map(len, _NOT_ASCII.findall(text)))
         if not data:
-            return
+            break
+    if found == _UTF_8 and wrong and good - wrong <= wrong:
+        found = guess(first)
+    handle.seek(0)
+    return found
 
 
 def visible(text: str) -> str:
@@ -168,8 +156,8 @@ def spans(
         text = decoder.decode(raw, final)
         used = len(raw) - len(decoder.getstate()[0])
         replaced = 0
-        if encoding == _UTF_8 and "\ufffd" in text:
-            replaced = text.count("\ufffd") - raw.count(b"\xef\xbf\xbd")
+        if "\ufffd" in text:
+            replaced = text.count("\ufffd") - (raw.count(b"\xef\xbf\xbd") if encoding == _UTF_8 else 0)
         if text.endswith("\r") and not final:  # a newline may follow
             text, used = text[:-1], used - (2 if encoding.startswith("utf-16") else 1)
         text = visible(text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 APPLICATION_ID: Final = 0x6F726D63  # "ormc"
-VERSION: Final = 5 * 1000 + FOLDING
+VERSION: Final = 6 * 1000 + FOLDING
 
 _TABLES: Final = (
     """CREATE TABLE manual (

@@ -129,13 +129,36 @@ def test_what_windows_calls_shift_jis_is_read_as_that(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"\x89PNG\r\n\x1a\n\0\0", b"a\0b", b"caf\xe9 au lait\n", b"\xff\xfea", "abc".encode("utf-16-be"),
-             "a".encode("utf-32"), "日本".encode() + b"\xff", "ab\n日本".encode("iso-2022-jp")]
+    "data", [b"\x89PNG\r\n\x1a\n\0\0", b"a\0b", "abc".encode("utf-16-be"),
+             "a".encode("utf-32"), "ab\n日本".encode("iso-2022-jp")]
 )  # fmt: skip
 def test_what_is_in_no_encoding_or_has_a_nul_is_no_text(data: bytes) -> None:
     assert encoding_of(io.BytesIO(data), unchecked) is None
 
 
-def test_what_is_no_text_only_at_its_far_end_is_none() -> None:
-    assert encoding_of(io.BytesIO("日本語\n".encode() * 100_000 + b"\xff"), unchecked) is None
+@pytest.mark.parametrize("text", ["日本語\n" * 100_000, "plain ", "日本"])
+def test_one_odd_byte_leaves_a_file_what_it_is(text: str) -> None:
+    assert encoding_of(io.BytesIO(text.encode() + b"\xff"), unchecked) == "utf-8"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("cp949", "비밀번호가 틀렸습니다"),
+        ("cp949", "# 설치\n\n프린터의 토너를 교체하려면 먼저 전원을 끄고 덮개를 여십시오.\n"),
+        ("gb18030", "密码错误，请重新输入"),
+        ("gb18030", "# 安装\n\n更换打印机墨盒之前请先关闭电源，然后打开前盖。\n"),
+        ("cp1252", "caf\u00e9 au lait\n"),
+        ("cp1252", "Die H\u00f6he der T\u00fcr \u2013 f\u00fcr G\u00e4ste"),
+        ("cp932", "エラーの一覧"),
+        ("euc_jp", "エラーの一覧"),
+    ],
+)
+def test_the_letters_of_a_text_tell_its_encoding(encoding: str, text: str) -> None:
+    assert encoding_of(io.BytesIO(text.encode(encoding)), unchecked) == encoding
+    odd = text.encode(encoding) * 20 + b"\xff\n"
+    assert encoding_of(io.BytesIO(odd), unchecked) == encoding
+
+
+def test_the_encoding_of_a_long_file_is_told_by_its_beginning() -> None:
     assert encoding_of(io.BytesIO("日本語\n".encode("cp932") * 100_000), unchecked) == "cp932"
