@@ -98,6 +98,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "manuals.search": {
         *("manuals.errors", "manuals.cancellation", "manuals.words", "manuals.requests", "settings.model"),
         *("json_types", "manuals.embeddings.mix", "manuals.embeddings.likeness", "manuals.index", "manuals.results"),
+        "manuals.files",
     },
     "manuals": {
         *(

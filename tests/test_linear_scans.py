@@ -21,22 +21,21 @@ from responses_mcp.errors import UpstreamError
 from responses_mcp.json_types import replace_lone_surrogates
 from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.files import passages
 from responses_mcp.manuals.files.documents import document_of
 from responses_mcp.manuals.files.exclusion import _fits
-from responses_mcp.manuals.files.folder import Stamp
-from responses_mcp.manuals.files.pages import Text
-from responses_mcp.manuals.files.passages import Wanted
 from responses_mcp.manuals.files.snippets import around
-from responses_mcp.manuals.files.texts import Anchors, Lines, spans
+from responses_mcp.manuals.files.texts import Lines, spans
 from responses_mcp.manuals.formats.document import Unserved
-from responses_mcp.manuals.index.rows import entries, indexed
+from responses_mcp.manuals.index.rows import entries
+from responses_mcp.manuals.index.tokens import tokens_and_parts
 from responses_mcp.manuals.requests.parsing import parse_find
 from responses_mcp.manuals.requests.paths import parse_child_id, parts_of
 from responses_mcp.manuals.results import decomposition
 from responses_mcp.manuals.results.claims import claim_graph
-from responses_mcp.manuals.search.query import as_written, longest_parts, required_term, term, terms
-from responses_mcp.manuals.words import asked, foldable, forms, normalise, runs, spaced
+from responses_mcp.manuals.search.candidates import Row, Text
+from responses_mcp.manuals.search.query import query, required_term
+from responses_mcp.manuals.search.shown import show
+from responses_mcp.manuals.words import alike, normalise, prepared, runs
 from responses_mcp.protocol.framing import MessageReader
 from responses_mcp.protocol.jsonrpc import decode, encode
 from responses_mcp.responses_api.failures import response_error
@@ -117,16 +116,16 @@ def rows(path: str) -> Callable[[str], object]:
             document = document_of(path, text.encode("utf-8", "replace"), unchecked)
         except Unserved:
             return None
-        return [indexed(path, *row[1:]) for row in entries(path, document, unchecked)]
+        return list(entries(path, document, unchecked))
 
     return found
 
 
-def place(path: str) -> Callable[[str], object]:
-    def look(text: str) -> None:
-        opened = Text(file_of(text), Stamp(0, 0, 0, 0), Anchors(), unchecked)
-        words = {"a": 9, "あ": 3, normalise(text[:32]) or "b": 1}
-        passages._passages(opened, [Wanted("m", path, 1, path, words)], unchecked)
+def row_shown(path: str) -> Callable[[str], object]:
+    asked = query("a あ b Cd-e 12 取扱")
+
+    def look(text: str) -> object:
+        return show(Row(1, path, 1, len(text), "a", "", "", "", ""), Text(1, 0, "a", text), asked)
 
     return look
 
@@ -151,7 +150,7 @@ def merge_toml(text: str) -> None:
 def question(text: str) -> None:
     request = parse_find({"manual_id": "m", "query": text, "required_terms": [text[:1000]]})
     for each in request.required_terms:
-        required_term(each).hits(foldable(normalise(text)))
+        required_term(each).hits(text)
     claim_graph(text, "m", [row("a.md", title=text, tokens=())], decomposition.sub_queries(text))
 
 
@@ -201,7 +200,7 @@ SCANS: dict[str, Callable[[str], object]] = {
     "a payload": lambda text: decode(text.encode("utf-8", "replace")),
     "a message": encode,
     "lone surrogates": replace_lone_surrogates,
-    "spacing": spaced,
+    "folding for places": alike,
     "a name of a file": parts_of,
     "an id of a file": lambda text: parse_child_id(f"file::m::{text}"),
     "what may be a key": Findings().may_be_key,
@@ -213,15 +212,13 @@ SHORT_SCANS: dict[str, tuple[int, Callable[[str], object]]] = {
     "input at once": (2**18, lambda text: feed(text, 2**20)),
     "input in pieces": (2**18, lambda text: feed(text, 1000)),
     "rows of JSON": (2**18, rows("a.json")),
-    "a place in JSON": (2**18, place("a.json")),
-    "a place in Markdown": (2**18, place("a.md")),
+    "what a row of JSON shows": (2**14, row_shown("a.json")),
+    "what a row of Markdown shows": (2**14, row_shown("a.md")),
     "a snippet": (2**18, lambda text: around(text, text[:9], text)),
-    "words as they stand": (2**18, lambda text: as_written(foldable(text[:32]) or "a", text)),
-    "forms of a word": (2**12, forms),
-    "parts of a word": (2**12, lambda text: longest_parts(text[:32], text)),
-    "folding": (2**18, lambda text: foldable(normalise(text))),
+    "folding": (2**18, normalise),
+    "tokens": (2**18, lambda text: tokens_and_parts(prepared(text))),
     "reading on a terminal": (2**18, on_a_terminal),
-    "words": (2**18, lambda text: (runs(text), asked(text))),
+    "words": (2**18, runs),
     "input byte by byte": (2**18, lambda text: feed(text, 1)),
     "input that is too long": (2**18, lambda text: feed(text, 10, 1000)),
     "headings": (2**18, lambda text: list(headings(Lines(spans(file_of(text), unchecked), longest=1000)))),
@@ -232,7 +229,7 @@ SHORT_SCANS: dict[str, tuple[int, Callable[[str], object]]] = {
         for ending in ("txt", "mdx", "rst", "adoc", "org", "html", "ipynb", "man")
     },
     "a question": (2**14, question),
-    "terms": (2**14, lambda text: [each.hits(text) for each in terms(text)]),
+    "terms": (2**14, lambda text: [each.hits(text) for each in query(text).terms]),
     "parts of a question": (2**14, decomposition.sub_queries),
 }
 OPENINGS = ("", "{", "{\n  ", '{"mcpServers": {', '{"mcpServers": {"a": {', '{"mcpServers": {"a": {"b": [')
@@ -290,8 +287,8 @@ def test_a_file_of_a_client_is_changed_in_time_in_proportion_to_its_text(
 
 def test_a_word_of_a_question_that_repeats_itself_is_found_in_time_in_proportion_to_the_text() -> None:
     def work(text: str) -> None:
-        word = text[: len(text) // 2]
-        assert term(word).hits(text) == 0
+        [term] = query(text[: len(text) // 2]).terms
+        assert term.hits(text) == 0
 
     assert superlinear(work, [Hostile("", "a", "")], shortest=256, longest=2**16) is None
 

@@ -36,8 +36,10 @@ COMPILE_LATER = {
     "secrets._pattern",
     "sanitization.sanitized",
     "manuals.files.exclusion._compiled",
-    "manuals.search.query.term",
-    "manuals.search.query.as_written",
+    "manuals.search.query.latin_word",
+    "manuals.search.query.japanese_word",
+    "manuals.search.shown._parts",
+    "manuals.search.shown._words_of",
     "responses_api.response.sources._dates",
     "commands.manuals._words_of",
 }

@@ -31,12 +31,13 @@ from responses_mcp.manuals.requests import FindRequest, SearchRequest
 from responses_mcp.manuals.requests.paths import lies_below
 from responses_mcp.manuals.results.find_payload import Unscanned, packed
 from responses_mcp.manuals.results.search_results import Unsearched
-from responses_mcp.manuals.search.candidates import Counts, Reader
-from responses_mcp.manuals.search.everywhere import Below, Everywhere, Ranked
+from responses_mcp.manuals.search.candidates import Below, Counts, Reader, rows_as_written
+from responses_mcp.manuals.search.everywhere import Everywhere, Ranked
 from responses_mcp.manuals.search.find import find
 from responses_mcp.manuals.search.meaning import Meaning
-from responses_mcp.manuals.search.query import words
+from responses_mcp.manuals.search.query import query as taken_apart
 from responses_mcp.manuals.search.ranking import TIME_BUDGET
+from responses_mcp.manuals.search.shown import Shown, show
 from responses_mcp.settings.model import ManualsSettings
 
 log = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ class FoundEverywhere(NamedTuple):
     `unknown` are words of the question that no manual has.
     """
 
-    ranked: Sequence[Ranked]
+    ranked: Sequence[tuple[Ranked, Shown]]
     unsearched: Sequence[Unsearched]
     lacking: Sequence[int] = ()
     no_such_path: str | None = None
@@ -108,7 +109,7 @@ class Library:
         Files in `first` come first, then those whose path has a word of `query`.
         """
         favoured = frozenset(first.paths()) if first is not None else frozenset[str]()
-        favoured_words = [word.text for word in words(query)]
+        favoured_words = [word.text for word in taken_apart(query).words]
 
         def order(path: str) -> int:
             if path in favoured:
@@ -321,10 +322,17 @@ class Library:
         slow = [Unsearched(name, TIME_BUDGET, None) for name in late if name not in told]
         unsearched += slow
         no_such_path = None if there or unsearched else request.path_prefix
-        ranked = everywhere.best(request.limit)
+        ranked = self._shown(everywhere, request.limit)
         return FoundEverywhere(
             ranked, unsearched, lacking, no_such_path, everywhere.covered(), bool(slow), everywhere.unknown
         )
+
+    def _shown(self, everywhere: Everywhere, most: int) -> list[tuple[Ranked, Shown]]:
+        """Return the best rows with what they show, but those that another process has taken out meanwhile."""
+        best = everywhere.best(most)
+        with self._opened(unchecked).reading(unchecked) as connection:
+            texts = rows_as_written(connection, [each.row.id for each in best])
+        return [(each, show(each.row, texts[each.row.id], everywhere.asked)) for each in best if each.row.id in texts]
 
     def _reader(
         self, connection: sqlite3.Connection, name: str, changes: Changes | None, written: object, path_prefix: str = ""

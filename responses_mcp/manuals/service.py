@@ -22,7 +22,6 @@ from responses_mcp.manuals.embeddings.embedder import Embedder
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import UNREADABLE
 from responses_mcp.manuals.files.listing import list_children, table_of_contents, why_there_is_none
-from responses_mcp.manuals.files.passages import Passage, Wanted, passages
 from responses_mcp.manuals.files.reading import ReadEnd, read, scan
 from responses_mcp.manuals.files.resources import (
     Completed,
@@ -51,7 +50,6 @@ from responses_mcp.manuals.results.search_results import (
     SearchResults,
     SearchRow,
     Unsearched,
-    about_unplaced,
     meant_by,
 )
 from responses_mcp.manuals.results.traces import Traces, page, placed
@@ -150,19 +148,12 @@ class Manuals:
 
     async def hits_with_passages(self, request: HitsRequest) -> JsonObject:
         """Show hits as clients get them, with the places of the matches in their files."""
-        self._threads.require_open()
+        await trio.lowlevel.checkpoint()
+        shown = self.hits(request, compact=True)
         if request.kind not in ("candidates", "integrated_top"):
-            await trio.lowlevel.checkpoint()
-            return self.hits(request, compact=True)
-        payload = unpacked(self._traces.get(request.trace_id))
-        shown = page(payload, request, compact=True)
-        rows = page(payload, replace(request, kind="integrated_top"), compact=False)["items"]
-        wanted = [
-            Wanted(row["ref"]["manual_id"], row["path"], row["start_line"], row["title"], sought)
-            for row, sought in zip(rows, payload["sought"][request.offset :], strict=False)
-        ]
-        texts, unplaced = await self._passages(wanted)
-        return placed(shown, texts) | ({"note": about_unplaced(unplaced)} if unplaced else {})
+            return shown
+        found = unpacked(self._traces.get(request.trace_id))["passages"]
+        return placed(shown, found[request.offset : request.offset + request.limit])
 
     async def search(self, request: SearchRequest, *, on_phase: Callable[[str], None] | None = None) -> SearchResults:
         """Search all manuals, or some, and return one ranking of the sections that fit best.
@@ -184,11 +175,8 @@ class Manuals:
         found, why, others = await self._rebuilding(
             lambda: self._search(request, list(dict.fromkeys(names)), deadline, on_phase)
         )
-        texts, unplaced = await self._passages(
-            [Wanted(each.manual_id, each.path, each.line, each.title, each.sought) for each in found.ranked]
-        )
         meant = meant_by(found.no_such_path, names, "manual_id {}", " and path_prefix {}")
-        results = replace(_results(found, texts, why), unplaced=unplaced, meant=meant)
+        results = replace(_results(found, why), meant=meant)
         fits = not (results.fits_badly or (results.unknown and results.was_in_time))
         if fits or results.no_such_path is not None:
             return results
@@ -362,17 +350,6 @@ class Manuals:
             return FoundEverywhere([], [*unreadable, *late]), None, others
         return found._replace(unsearched=[*unreadable, *found.unsearched]), why, others
 
-    async def _passages(self, wanted: list[Wanted]) -> tuple[list[Passage | None], int]:
-        """Return the texts around matches, as many as there is time for, and how many there was none for."""
-        found: list[Passage | None] = [None] * len(wanted)
-        until = trio.current_time() + self._times.passages
-        try:
-            await self._threads.run(lambda library, check: passages(library.folder, wanted, found, check), until)
-        except OutOfTime:
-            found = list(found)  # a thread that hangs may still write
-            return found, found.count(None)
-        return found, 0
-
 
 def _require(kind: type[object], request: object) -> None:
     if not isinstance(request, kind):
@@ -389,21 +366,21 @@ def _name_on_disk(manual_id: str, library: Library, _: CancellationCheck) -> str
     return library.folder.require_manual(manual_id)
 
 
-def _results(found: FoundEverywhere, texts: Sequence[Passage | None], why: str | None) -> SearchResults:
+def _results(found: FoundEverywhere, why: str | None) -> SearchResults:
     rows = [
         SearchRow(
             each.manual_id,
-            each.path,
-            shown_title(each.title),
-            passage.above if passage is not None else "",
-            each.line,
+            each.row.path,
+            shown_title(each.row.title or each.row.path.rpartition("/")[2]),
+            shown.above,
+            each.row.line,
             each.score,
-            passage.match_line if passage is not None else None,
-            passage.char_offset if passage is not None else None,
-            passage.snippet if passage is not None else None,
-            bool(each.words),
+            shown.match_line,
+            shown.char_offset,
+            shown.snippet,
+            bool(shown.words),
         )
-        for each, passage in zip(found.ranked, texts, strict=True)
+        for each, shown in found.ranked
     ]
     return SearchResults(
         tuple(rows),

@@ -41,7 +41,6 @@ class Times:
     least_look: float = 1.0
     least_indexing: float = 0.1
     least_search: float = 0.25
-    passages: float = 3.0  # to read the texts around matches, which are left out after that
     grace: float = 1.0  # after which nobody waits any longer for a thread that hangs in the file system
     closing: float = 0.2
     patience: float = 1.0  # of a search with who makes vectors

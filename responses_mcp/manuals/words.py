@@ -1,18 +1,10 @@
-"""Words: how texts and queries are folded, cut into what the index counts, and which words are forms of one.
-
-`FOLDING` names this way of doing it: an index remembers it, and one that was made in another way is made anew.
-"""
+"""Words: how texts and questions are folded, where words end, and what the forms of one word share."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
-from itertools import chain
-from operator import add
 from typing import Final
-
-FOLDING: Final = 8
 
 # Soft hyphens, zero-width characters, marks of direction, variation selectors; and halves of surrogate pairs, which no
 # database can hold.
@@ -26,6 +18,7 @@ _PIECE: Final = re.compile("(?s:.{1,500})[^\0-\x7f\u3001\u3002\u4e00-\u9fff]{0,5
 # What NFKC would join to the word before it: marks of trade, and the numbers of notes. Units as in km² stay whole.
 _NOTE: Final = "[\u00b2\u00b3\u00b9\u2070\u2074-\u2079]"
 _RAISED: Final = re.compile(rf"[\u2120\u2122]+|(?<=[A-Za-z]{{3}})(?![\u00b2\u00b3]){_NOTE}+|(?<=[A-Za-z]{{4}}){_NOTE}+")
+_ACCENTS: Final = re.compile("([a-z\u0370-\u03ff\u0400-\u04ff])[\u0300-\u036f]+")
 _DASH: Final = re.compile("[\u2010-\u2015\u2043\u2212]")  # those that NFKC leaves
 
 # Kanji and kana, without the long vowel mark: writers put it or leave it out at will (コレクタ, コレクター).
@@ -35,7 +28,6 @@ CJK: Final = (
     r"\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _KATAKANA: Final = r"[\u30a1-\u30fa\u30fd-\u30ff]"
-_CJK_RUN: Final = re.compile(f"[{CJK}]+")
 _SCRIPT_RUN: Final = re.compile(
     r"[\u3041-\u3096\u309d-\u309f]+"  # hiragana
     rf"|{_KATAKANA}+"
@@ -46,25 +38,13 @@ KATAKANA_WORD: Final = re.compile(f"{_KATAKANA}{{3,}}")
 """A word that somebody chose to write so, and that is cut as meant, unlike most of Japanese."""
 _HIRAGANA: Final = re.compile(r"[\u3041-\u3096\u309d-\u309f]+")
 
-# Each begins at a word and never goes back, so that a text without end is read once.
-_JOINED: Final = re.compile(
-    r"(?<![A-Za-z0-9])(?:[A-Z]*+[a-z0-9]++[A-Z][A-Za-z0-9]*+|[A-Z]{2,}+[a-z]{2,}+[0-9]*+|0[xX][0-9A-Fa-f]{3,}+)"
-)
-# The x of 0xc0000005 belongs to no part, or its digits would be cut at the first that is a letter.
-_PART: Final = re.compile(
-    r"(?<=\A0[xX])[0-9A-Fa-f]{3,}|(?!(?<=\A0)[xX][0-9A-Fa-f]{3})(?:[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]{2,})"
-)
-
 # Folded ones; signs that Unicode has among them, such as ÷, are none.
 _LETTERS: Final = r"a-z\u00df-\u00f6\u00f8-\u02af\u0370-\u0374\u0376-\u03f5\u03f7-\u0481\u048a-\u052f"
-LETTER: Final = f"[0-9{_LETTERS}]"
-"""What goes on a folded word of an alphabet whose words have endings."""
 _INFLECTED: Final = re.compile(f"[{_LETTERS}]{{0,47}}[a-z]")  # what is longer is no word of a language
 _VOWEL: Final = re.compile("[aeiouy]")
 _BEAT: Final = re.compile("[aeiouy]+[^aeiouy]+")  # vowels and what follows them: about a syllable
 _SHORT: Final = re.compile(r"(?<![aeiouy])[aeiouy][^aeiouywx]\Z")
 _DOUBLED: Final = re.compile(r"(?<=..)([^aeiouylsz])\1\Z")
-_ENDINGS: Final = ("", "e", "s", "es", "ed", "ing", "ings", "ion", "ions")
 _MOST_REMEMBERED: Final = 4096
 
 _LIKE_LATIN: Final = (  # their plurals look like status or analysis, or are too short for the rules
@@ -80,14 +60,44 @@ _NOUNS: Final = {
 
 def normalise(text: str) -> str:
     """Fold what writers spell in several ways: width, case, hyphens, apostrophes, blanks, characters nobody sees."""
-    if text.isascii():
-        folded = text.lower()
-    else:
-        pieces = (
-            unicodedata.normalize("NFKC", piece) for piece in _PIECE.findall(without_raised(_UNSEEN.sub("", text)))
-        )
-        folded = _DASH.sub("-", "".join(pieces)).replace("\u2019", "'").casefold()
+    folded = text.lower() if text.isascii() else prepared(text).casefold()
     return " ".join(folded.split())
+
+
+def prepared(text: str) -> str:
+    """Return a text as tokens are made of it: folded like `normalise`, but with its capitals and blanks."""
+    if text.isascii():
+        return text
+    pieces = _PIECE.findall(without_raised(_UNSEEN.sub("", text)))
+    return _DASH.sub("-", "".join(unicodedata.normalize("NFKC", each) for each in pieces)).replace("\u2019", "'")
+
+
+def unmarked(word: str) -> str:
+    """Return a word without the marks on its letters: zurich for z\u00fcrich. Kana keep theirs."""
+    taken_apart = unicodedata.normalize("NFD", word)
+    if taken_apart == word:
+        return word
+    return unicodedata.normalize("NFC", _ACCENTS.sub(r"\1", taken_apart))
+
+
+class _Alike(dict[int, str]):
+    """What single characters become, for `str.translate`: themselves, if that is not one character."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        folded = " " if character.isspace() and character != "\n" else unmarked(normalise(character))
+        if len(self) >= _MOST_REMEMBERED:
+            self.clear()
+        self[code] = folded if len(folded) == 1 else character
+        return self[code]
+
+
+_ALIKE: Final = _Alike({ord("\n"): "\n"})
+
+
+def alike(text: str) -> str:
+    """Return a text folded and as long as before, so that places in it are places in the text."""
+    return text.lower() if text.isascii() else without_raised(text).translate(_ALIKE)
 
 
 def without_raised(text: str) -> str:
@@ -98,46 +108,6 @@ def without_raised(text: str) -> str:
 def foldable(text: str) -> str:
     """Return normalised text as it is searched: without long vowel marks."""
     return text if text.isascii() else text.replace(LONG_VOWEL, "")
-
-
-def _bigrams(run: re.Match[str]) -> str:
-    text = run[0]
-    return f" {' '.join(map(add, text, text[1:]))} {text[-1]} "
-
-
-def spaced(text: str) -> str:
-    """Return searched text as the index takes it: its Japanese in two-character words, then the last character alone.
-
-    So each character begins a word, and one that is asked for alone is found by that.
-    """
-    return text if text.isascii() else _CJK_RUN.sub(_bigrams, text)
-
-
-def asked(text: str) -> list[str]:
-    """Return the words by which the index finds searched text, also where the last of them goes on."""
-    words = spaced(text).split()
-    if is_character(text[-1:]) and len(words) > 1 and len(words[-2]) > 1 and words[-2].endswith(text[-1]):
-        words.pop()
-    return words
-
-
-def is_character(word: str) -> bool:
-    """Tell whether a word is one character of Japanese."""
-    return len(word) == 1 and _CJK_RUN.match(word) is not None
-
-
-def names(text: str) -> dict[str, list[str]]:
-    """Return the words that are joined in each name of a text as it is written: get, element, by, id of getElementById.
-
-    Those that an underscore or a dot joins are words for the index anyway.
-    """
-    found = dict.fromkeys(_JOINED.findall(text))
-    return {name: [each.lower() for each in _PART.findall(name) if len(each) > 1] for name in found}
-
-
-def parts_of_names(text: str) -> list[str]:
-    """Return the words that are joined in the names of a text, each once."""
-    return list(dict.fromkeys(chain.from_iterable(names(text).values())))
 
 
 def runs(text: str) -> list[str]:
@@ -207,17 +177,3 @@ def beats(root: str) -> int:
 def is_short(root: str) -> bool:
     """Tell whether a word is like not or hop, to which note and hope add a letter, and hopping another one."""
     return beats(root) == 1 and _SHORT.search(root) is not None
-
-
-@lru_cache(_MOST_REMEMBERED)
-def forms(word: str) -> frozenset[str]:
-    """Return the forms of a folded word, which have its stem: what they are, no text and no index is asked."""
-    if not _INFLECTED.fullmatch(word):
-        return frozenset([word])
-    shared = stem(word)
-    bases = {shared, shared.removesuffix("e"), f"{shared}at"}
-    if _SHORT.search(shared):
-        bases.add(shared + shared[-1])
-    if shared.endswith("y"):
-        bases.add(f"{shared[:-1]}i")
-    return frozenset(each for base in bases for ending in _ENDINGS if stem(each := base + ending) == shared) | {word}

@@ -118,7 +118,7 @@ def seen(store: Store) -> dict[str, Any]:
         connection.execute(f"INSERT INTO {words} ({words}) VALUES ('integrity-check')")
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         rows = connection.execute(
-            "SELECT section.id, path, line, title, crumbs, body FROM section JOIN file ON file.id = section.file "
+            "SELECT section.id, path, line, title, crumbs, text FROM section JOIN file ON file.id = section.file "
             "ORDER BY path, section.id"
         ).fetchall()
         places = {row[0]: number for number, row in enumerate(rows)}

@@ -5,14 +5,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from responses_mcp.manuals.cancellation import unchecked
-from responses_mcp.manuals.index.rows import indexed
+from responses_mcp.manuals.files.documents import document_of
+from responses_mcp.manuals.index import store, update
+from responses_mcp.manuals.index.rows import entries
 from responses_mcp.manuals.index.update import Manual
 from responses_mcp.manuals.requests import FindRequest
 from responses_mcp.manuals.search.candidates import Counts, Reader
 from responses_mcp.manuals.search.find import find
-from responses_mcp.manuals.words import normalise, parts_of_names
+from responses_mcp.manuals.words import normalise
 from responses_mcp.settings.model import ManualsSettings
-from tests.manuals.written import sections
 
 
 class Passing(sqlite3.Connection):
@@ -32,27 +33,18 @@ def manual(
 ) -> Reader:
     """Return a reader of Markdown files, given by their paths; an index of theirs is made in an empty database."""
     connection = connection or in_memory()
-    connection.executescript(
-        "CREATE TABLE file (id INTEGER PRIMARY KEY, manual INTEGER, path TEXT);"
-        "CREATE TABLE section (id INTEGER PRIMARY KEY, file INTEGER, line INTEGER, title TEXT, crumbs TEXT, body TEXT,"
-        " names TEXT);"
-        "CREATE VIRTUAL TABLE words_1 USING fts5(title, crumbs, body, names, content='',"
-        " tokenize='unicode61 remove_diacritics 0');"
-    )
+    for statement in store._TABLES:
+        connection.execute(statement)
+    connection.execute(update._WORDS.format(1))
     row = characters = 0
     for file, (path, text) in enumerate(files.items(), 1):
-        connection.execute("INSERT INTO file VALUES (?, 1, ?)", (file, path))
-        for section in sections(text.split("\n")):
+        connection.execute("INSERT INTO file VALUES (?, 1, ?, '', '', NULL)", (file, path))
+        for entry in entries(path, document_of(path, text.encode(), unchecked), unchecked):
             row += 1
-            crumbs, body = " > ".join(section.crumbs), normalise(section.text)
-            characters += len(body)
-            names = " ".join(parts_of_names(f"{section.title} {section.text}"))
-            values = (row, file, section.line, section.title, crumbs, body, names)
-            connection.execute("INSERT INTO section VALUES (?,?,?,?,?,?,?)", values)
-            words = indexed(path, section.title, crumbs, body, names)
-            connection.execute(
-                "INSERT INTO words_1 (rowid, title, crumbs, body, names) VALUES (?,?,?,?,?)", (row, *words)
-            )
+            characters += entry.length
+            connection.execute(update._INSERT, (row, file, *entry))
+    words = f"INSERT INTO words_1 (rowid, {update._TOKENS}) SELECT id, {update._TOKENS} FROM section"
+    connection.execute(words)
     return kind(connection, Manual(1, 1, len(files), row, characters), Counts())
 
 

@@ -382,7 +382,7 @@ async def test_a_search_that_did_not_see_everything_says_how_many_files_are_miss
 
 
 @pytest.mark.rule("M4.27")
-async def test_a_rare_word_is_found_although_a_form_of_it_is_everywhere(tmp_path: Path) -> None:
+async def test_a_rare_word_is_found_although_one_that_looks_like_it_is_everywhere(tmp_path: Path) -> None:
     (tmp_path / "book").mkdir()
     for number in range(200):
         (tmp_path / f"book/{number}.md").write_text(
@@ -393,14 +393,13 @@ async def test_a_rare_word_is_found_although_a_form_of_it_is_everywhere(tmp_path
         text = f"{'Other long words stand here. ' * 30}virtualization, to commit of function_a\n"
         (tmp_path / "book" / name).write_text(f"# Other\n{text}", encoding="utf-8")
     async with open_manuals(ManualsSettings(root=str(tmp_path), in_memory=True)) as opened:
-        for word, sections in (("virtualization", 3), ("function_a", 3), ("commit", 203)):
+        for word, sections in (("virtualization", 3), ("function_a", 3)):
             for query in (word, f"how does {word} work in general"):
                 found = await find(opened, query, word)
                 assert {row["ref"]["path"] for row in rows(opened, found)} >= rare
                 applied = found["applied"]
-                if not applied["required_terms_df_filtered"] or word != "commit":
-                    assert applied["required_effect_status"] == "required_effective"
-                    assert applied["required_filtered_candidates"] == sections
+                assert applied["required_effect_status"] == "required_effective"
+                assert applied["required_filtered_candidates"] == sections
                 assert applied["required_terms_match_stats"][0]["matched_docs"] == sections
 
 

@@ -343,3 +343,85 @@ async def test_a_word_is_found_beside_a_sign_that_is_no_letter(tmp_path: Path, a
         answer = await manuals.search(SearchRequest(asked))
     assert (answer.rows[0].path, answer.note) == ("sought.md", None)
     assert answer.rows[0].score > 0.4
+
+
+def files_of(sections: Mapping[str, str]) -> dict[str, str]:
+    """Return a page for each title, with filler around it."""
+    pages = {f"{n}.md": f"# {title}\n{text}\n" for n, (title, text) in enumerate(sections.items())}
+    return {**OTHERS, **pages}
+
+
+DIRECTIVES: Final = files_of(
+    {
+        "v-if": "It renders the block only if the expression is true. See v-for and v-on.",
+        "v-on": "It listens to events on the element. On a component it listens to its own events.",
+        "v-for": "It renders a list, one block for each entry, with v-if on the outside.",
+        "Events": "To listen on an element for events if there are any, and for each of them.",
+    }
+)
+
+
+@pytest.mark.parametrize("name", ["v-if", "v-on", "v-for"])
+@pytest.mark.parametrize("question", ["{}", "how does {} work?", "when should I use `{}`"])
+def test_names_that_differ_in_a_word_of_grammar_are_different_questions(name: str, question: str) -> None:
+    (first, *_) = found(manual(DIRECTIVES), question.format(name), "zzqq")["candidates"]
+    assert first["title"] == name
+
+
+WASTE: Final = files_of(
+    {
+        "ごみの出し方": "収集日の朝に出します。袋に入れてください。",
+        "ふとんの出し方": "ひもでしばって、申し込んでから出します。",
+        "粗大ごみの申し込み": "電話で申し込みます。",
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "title"),
+    [
+        ("ごみの出し方", "ごみの出し方"),
+        ("ふとんの出し方", "ふとんの出し方"),
+        ("ふとんはどうやって出しますか", "ふとんの出し方"),
+    ],
+)
+def test_words_in_hiragana_tell_questions_apart(question: str, title: str) -> None:
+    (first, *_) = found(manual(WASTE), question, "zzqq")["candidates"]
+    assert first["title"] == title
+
+
+GUIDE: Final = manual(
+    {
+        "guide.md": "# Guide\nWords.\n## What to do when it is too hot {#hot}\n### Open the windows\nOpen them when it is "
+        "too hot to work.\n### What else to do\nWhat to do: drink, when it is hot, and what not to do when too hot.\n",
+        "other.md": "# Heat\nWhen it is too hot, do what the others do. What to do, when to do it, and why it is too hot.\n",
+    }
+)
+
+
+@pytest.mark.parametrize("question", ["What to do when it is too hot", "what to do when it is too hot?"])
+def test_a_question_that_is_a_title_finds_that_section_first_though_it_has_no_text_of_its_own(question: str) -> None:
+    (first, *_) = found(GUIDE, question, "zzqq")["candidates"]
+    assert (first["path"], first["start_line"]) == ("guide.md", 3)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Zurich", "The office in Zürich is open."),
+        ("wi-fi", "Turn the wifi on."),
+        ("OAuth 2.0", "It speaks OAuth2 with others."),
+        ("10 ms", "It waits 10ms then."),
+        ("10ms", "It waits 10 ms then."),
+        ("sign in", "Press sign-in first."),
+        ("a ||> b", "Write x ||> y for it."),
+        ("c++", "It is written in C++ throughout."),
+    ],
+)
+def test_what_writers_spell_in_several_ways_is_found(question: str, text: str) -> None:
+    assert paths(found(manual({**OTHERS, "wanted.md": f"# Wanted\n{text}\n"}), question, "zzqq"))[0] == "wanted.md"
+
+
+def test_where_a_question_has_nothing_but_grammar_all_of_it_is_asked_for() -> None:
+    reader = manual({**OTHERS, "who.md": "# The Who\nWho they were.\n"})
+    assert paths(found(reader, "who is who", "zzqq"))[0] == "who.md"

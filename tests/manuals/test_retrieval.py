@@ -86,7 +86,7 @@ async def test_searches_of_the_small_corpus_rank_what_was_asked_for_first_and_be
 
 
 @pytest.mark.rule("M4.51")
-async def test_every_file_that_holds_a_required_word_as_it_is_written_is_among_the_hits(tmp_path: Path) -> None:
+async def test_every_file_that_holds_a_required_word_is_among_the_hits(tmp_path: Path) -> None:
     lay_out(tmp_path / "manuals")
     manual = tmp_path / "manuals/kaede"
     holding: defaultdict[str, set[str]] = defaultdict(set)
@@ -104,7 +104,9 @@ async def test_every_file_that_holds_a_required_word_as_it_is_written_is_among_t
                 missing = holding[word] - {unicodedata.normalize("NFC", hit["ref"]["path"]) for hit in hits}
                 if missing and not found["applied"]["required_terms_df_filtered"]:
                     left_out.append(f"{word}: {len(missing)} of {len(holding[word])}")
-                assert found["applied"]["required_effect_status"] in ("required_effective", "term_dropped_or_weakened")
+                if query == word:
+                    status = found["applied"]["required_effect_status"]
+                    assert status in ("required_effective", "term_dropped_or_weakened")
     finally:
         await engine.aclose()
     assert left_out == []

@@ -118,6 +118,14 @@ def with_characters(text: str) -> str:
     return ESCAPE.sub(_character, text)
 
 
+def decoded(text: str) -> str:
+    """Return a text of JSON with the characters that it writes as numbers, halves replaced, and blanks for its own."""
+    text = without_short_escapes(text)
+    if "\\u" not in text:
+        return text
+    return with_characters(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def _character(found: re.Match[str]) -> str:
     character = chr(int(found[1], 16))
     return " " if character in "\t\n\r" else visible(character)

@@ -1,108 +1,118 @@
-"""From a file to the rows of the index: what a search finds, and what the full-text table is given for it."""
+"""From a file to the rows of the index: what a search shows, and the tokens by which it is found."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from responses_mcp.manuals.cancellation import CancellationCheck
-from responses_mcp.manuals.files.texts import with_characters, without_short_escapes
-from responses_mcp.manuals.formats.document import Document, lines_of, sections
+from responses_mcp.manuals.files.texts import decoded
+from responses_mcp.manuals.files.titles import shown_title
+from responses_mcp.manuals.formats.document import Document
+from responses_mcp.manuals.index.tokens import tokens, tokens_and_parts
 from responses_mcp.manuals.requests.paths import file_type
-from responses_mcp.manuals.words import foldable, normalise, parts_of_names, spaced
+from responses_mcp.manuals.words import prepared
 
-_LONGEST_BODY: Final = 16_000  # characters of a row; a longer section has several
+_LONGEST_TEXT: Final = 16_000  # characters of a row; a longer section has several
 _LONGEST_CRUMBS: Final = 400  # characters; every section below has them
-_CUT_ESCAPE: Final = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
-_FIRST_HALF: Final = re.compile("[\ud800-\udbff]")
-_HALF: Final = re.compile("[\ud800-\udfff]")
+_NEWLINE: Final = re.compile("\n")
 
 
 class Entry(NamedTuple):
-    """A row: its line, its title and breadcrumbs as written, its text normalised, and the parts of names in both.
+    """A row of the index, in the order of its columns.
 
-    The line is that of the heading; in a JSON file, the one that the row begins on.
+    `line` is that of the heading; in a JSON file, the one that the row begins on. `text` is as it is served, from
+    character `begin` of the file on, which is on `text_line`; it has so many characters. The tokens are those of the
+    title, of the headings above and the path, of the parts of names, and of the text, with blanks between.
     """
 
     line: int
+    text_line: int
+    begin: int
+    length: int
     title: str
     crumbs: str
-    body: str
-    names: str
+    title_tokens: str
+    above_tokens: str
+    name_tokens: str
+    text_tokens: str
+    text: str
 
 
 def entries(path: str, document: Document, check: CancellationCheck) -> Iterator[Entry]:
     """Yield the rows of a file."""
-    if document.outline.is_excluded:
+    outline, text = document.outline, document.text
+    if outline.is_excluded:
         return
+    place = path.rpartition(".")[0]
     is_json = file_type(path) == "json"
     name = path.rpartition("/")[2] if is_json else ""
-    for section in sections(lines_of(document.text), document.outline):
+    begins = [0, *(newline.end() for newline in _NEWLINE.finditer(text))]
+    front = text[: begins[outline.front_lines]] if 0 < outline.front_lines < len(begins) else ""
+    for section in outline.places():
+        begin = begins[section.text - 1] if section.text <= len(begins) else len(text)
+        end = len(text) if section.end is None else begins[section.end - 1] - 1
+        while begin < end and text[begin] == "\n":
+            begin += 1
         crumbs = " > ".join(section.crumbs)[-_LONGEST_CRUMBS:]
-        for line, part in _parts(_unescaped([section.text]) if is_json else [section.text], check):
-            yield _entry(section.line + (line - 1 if is_json else 0), section.title or name, crumbs, part)
+        line = section.text + text.count("\n", begins[section.text - 1], begin) if begin < end else section.text
+        for part in _parts(_Part(line, begin, text[begin:end].rstrip()), check):
+            counted = f"{front}\n{part.text}" if front and begin else part.text
+            begins_on = section.line + (part.line - line if is_json else 0)
+            counted = decoded(counted) if is_json else counted
+            yield _entry(begins_on, part, section.title or name, (crumbs, place), counted)
+            front = ""
 
 
-def _entry(line: int, title: str, crumbs: str, text: str) -> Entry:
-    return Entry(line, title, crumbs, normalise(text), " ".join(parts_of_names(f"{title} {text}")))
+class _Part(NamedTuple):
+    """A piece of the text of a file, which begins at a character, on a line."""
+
+    line: int
+    begin: int
+    text: str
 
 
-def indexed(path: str, title: str, crumbs: str, body: str, names: str) -> tuple[str, str, str, str]:
-    """Return what the full-text table is given for a row; the same for the same row, or rows cannot be deleted."""
-    return _words(title), _words(f"{crumbs} {path.rpartition('.')[0]}"), spaced(foldable(body)), names
+def _entry(line: int, part: _Part, title: str, above: tuple[str, str], counted: str) -> Entry:
+    crumbs, place = above
+    text_tokens, names = tokens_and_parts(prepared(counted))
+    _, names_in_title = tokens_and_parts(prepared(title))
+    return Entry(
+        line,
+        part.line,
+        part.begin,
+        len(part.text),
+        title,
+        crumbs,
+        _head_tokens(shown_title(title)),
+        _head_tokens(f"{crumbs} {place}"),
+        f"{names_in_title} {names}".strip(),
+        text_tokens,
+        part.text,
+    )
 
 
 @lru_cache(64)  # sections beside each other have the same breadcrumbs
-def _words(text: str) -> str:
-    return spaced(foldable(normalise(text)))
+def _head_tokens(text: str) -> str:
+    return tokens(prepared(text))
 
 
-def _parts(pieces: Iterable[str], check: CancellationCheck) -> Iterator[tuple[int, str]]:
-    """Yield a text in parts that are quick to fold and to rank, with the line that each begins on; at least one part.
+def _parts(whole: _Part, check: CancellationCheck) -> Iterator[_Part]:
+    """Yield a text in parts that are quick to rank, one at least.
 
-    It is cut where there is white space, if there is any.
+    It is cut where there is white space, if there is any, and not within an escape of JSON.
     """
-    line, rest, first = 1, "", True
-    for piece in pieces:
-        text, start = rest + piece, 0
-        while len(text) - start > _LONGEST_BODY:
-            check()
-            end = start + _LONGEST_BODY
-            end = max(text.rfind("\n", start, end), text.rfind(" ", start, end)) + 1 or end
-            if _FIRST_HALF.match(text, end - 1):
-                end -= 1
-            yield line, _whole(text[start:end])
-            line += text.count("\n", start, end)
-            start, first = end, False
-        rest = text[start:]
+    line, start, text = whole.line, 0, whole.text
+    while len(text) - start > _LONGEST_TEXT:
+        check()
+        end = start + _LONGEST_TEXT
+        end = max(text.rfind("\n", start, end), text.rfind(" ", start, end)) + 1 or end
+        escape = text.rfind("\\", max(end - 5, start + 1), end)
+        end = escape if escape > 0 else end
+        yield _Part(line, whole.begin + start, text[start:end])
+        line += text.count("\n", start, end)
+        start = end
     check()
-    if rest or first:
-        yield line, _whole(rest)
-
-
-def _whole(text: str) -> str:
-    if _HALF.search(text):  # two halves make one character
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
-def _unescaped(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield the text of a JSON file with the characters that it writes as numbers, some halves of them, and blanks."""
-    kept = ""
-    for piece in pieces:
-        text = kept + piece
-        end = _end_of_whole(text)
-        kept = text[end:]
-        yield with_characters(without_short_escapes(text[:end]))
-    yield kept
-
-
-def _end_of_whole(text: str) -> int:
-    """Return where the escape begins that the end of a text cuts off; else its end. Two backslashes are none."""
-    cut = _CUT_ESCAPE.search(text, max(len(text) - 5, 0))
-    if cut is None:
-        return len(text)
-    before = text[: cut.start()]
-    return len(text) if (len(before) - len(before.rstrip("\\"))) % 2 else cut.start()
+    if start < len(text) or not start:
+        yield _Part(line, whole.begin + start, text[start:])

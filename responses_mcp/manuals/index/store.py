@@ -1,8 +1,8 @@
 """The index on disk: SQLite with full-text search, one file for a folder of manuals.
 
-A search finds rows of `section`. Each manual has a full-text table of its own, so that how rare a word is does not
-depend on the other manuals. The tables are contentless: a row is deleted by giving exactly what was put in, which can
-be made again from the row of `section`.
+A search finds rows of `section`, which have the text as written beside the tokens that the full-text table was given.
+Each manual has a full-text table of its own, so that how rare a token is does not depend on the other manuals. The
+tables are contentless: a row is deleted by giving exactly what was put in, which the row of `section` has.
 
 Several processes may use one file: SQLite's own lock lets one write at a time, readers see the last finished state. A
 file that is broken or foreign is replaced by a new one, to which all processes move when they next use it; another
@@ -25,14 +25,14 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from responses_mcp.manuals.cancellation import POLL_SECONDS, CancellationCheck, FairLock, unchecked
-from responses_mcp.manuals.words import FOLDING
+from responses_mcp.manuals.index.tokens import FORM
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 APPLICATION_ID: Final = 0x6F726D63  # "ormc"
-VERSION: Final = 6 * 1000 + FOLDING
+VERSION: Final = 7 * 1000 + FORM
 
 _TABLES: Final = (
     """CREATE TABLE manual (
@@ -45,8 +45,10 @@ _TABLES: Final = (
     UNIQUE (manual, path)
 )""",
     """CREATE TABLE section (
-    id INTEGER PRIMARY KEY, file INTEGER NOT NULL, line INTEGER NOT NULL,
-    title TEXT NOT NULL, crumbs TEXT NOT NULL, body TEXT NOT NULL, names TEXT NOT NULL
+    id INTEGER PRIMARY KEY, file INTEGER NOT NULL, line INTEGER NOT NULL, text_line INTEGER NOT NULL,
+    begin INTEGER NOT NULL, length INTEGER NOT NULL, title TEXT NOT NULL, crumbs TEXT NOT NULL,
+    title_tokens TEXT NOT NULL, above_tokens TEXT NOT NULL, name_tokens TEXT NOT NULL, text_tokens TEXT NOT NULL,
+    text TEXT NOT NULL
 )""",
     "CREATE INDEX section_of_file ON section (file)",
     "CREATE TABLE model (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimensions INTEGER NOT NULL)",

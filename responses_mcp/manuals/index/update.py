@@ -13,7 +13,7 @@ import sqlite3
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final, NamedTuple
@@ -24,8 +24,9 @@ from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.documents import content_of, document_of
 from responses_mcp.manuals.files.folder import UNREADABLE, Folder, Stamp
 from responses_mcp.manuals.formats.document import Document, Unserved
-from responses_mcp.manuals.index.rows import entries, indexed
+from responses_mcp.manuals.index.rows import Entry, entries
 from responses_mcp.manuals.index.store import Blocked, Store, broken
+from responses_mcp.manuals.index.tokens import TOKENIZER
 from responses_mcp.manuals.index.vectors import Kept, has_vectors
 
 TOO_LARGE: Final = "too_large"
@@ -43,9 +44,13 @@ _LOW_64: Final = 2**64 - 1
 _pack = struct.Struct("<4Q?").pack
 
 _WORDS: Final = (
-    "CREATE VIRTUAL TABLE words_{} USING fts5(title, crumbs, body, names, content='', "
-    "tokenize='unicode61 remove_diacritics 0')"
+    "CREATE VIRTUAL TABLE words_{} USING fts5(title_tokens, above_tokens, name_tokens, text_tokens, content='', "
+    f'tokenize="{TOKENIZER}")'
 )
+
+
+_TOKENS: Final = "title_tokens, above_tokens, name_tokens, text_tokens"
+_INSERT: Final = f"INSERT INTO section (id, file, {', '.join(Entry._fields)}) VALUES (?, ?{', ?' * len(Entry._fields)})"  # noqa: S608
 
 
 # What a manual has, less what it counts. Of all manuals at once that would be quicker, but not once for each of them.
@@ -332,47 +337,37 @@ class _Transaction:
         found = entries(path, document, self._check)
         while rows := list(islice(found, _ROWS_AT_ONCE)):  # a file of 16 MiB has too many to hold at once
             first, self._next = self._next, self._next + len(rows)
-            self._connection.executemany(
-                "INSERT INTO section (id, file, line, title, crumbs, body, names) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                ((number, file, *entry) for number, entry in enumerate(rows, first)),
-            )
-            self._connection.executemany(
-                f"INSERT INTO words_{self._number} (rowid, title, crumbs, body, names) VALUES (?, ?, ?, ?, ?)",  # noqa: S608  # a number
-                ((number, *indexed(path, *entry[1:])) for number, entry in enumerate(rows, first)),
+            self._connection.executemany(_INSERT, ((number, file, *entry) for number, entry in enumerate(rows, first)))
+            self._connection.execute(
+                f"INSERT INTO words_{self._number} (rowid, {_TOKENS}) SELECT id, {_TOKENS} FROM section WHERE id >= ?",  # noqa: S608  # a number
+                (first,),
             )
             self._kept.give_back(
-                (number, entry.title, entry.crumbs, entry.body) for number, entry in enumerate(rows, first)
+                (number, entry.title, entry.crumbs, entry.text) for number, entry in enumerate(rows, first)
             )
             self._sections += len(rows)
-            self._characters += sum(len(entry.body) for entry in rows)
+            self._characters += sum(entry.length for entry in rows)
 
     def forget(self, known: _Known | None) -> None:
         """Remove a file and its rows."""
         if known is None:
             return
-        rows = self._connection.execute(
-            "SELECT id, title, crumbs, body, names FROM section WHERE file = ?", (known.id,)
-        )
         # A contentless table forgets a row only when told exactly what it was given.
-        self._connection.executemany(
-            f"INSERT INTO words_{self._number} (words_{self._number}, rowid, title, crumbs, body, names) "  # noqa: S608
-            "VALUES ('delete', ?, ?, ?, ?, ?)",
-            self._forgotten(known.path, rows),
-        )
+        words = f"words_{self._number}"
+        for number, length in self._connection.execute("SELECT id, length FROM section WHERE file = ?", (known.id,)):
+            self._check()
+            self._connection.execute(
+                f"INSERT INTO {words} ({words}, rowid, {_TOKENS}) "  # noqa: S608  # a number
+                f"SELECT 'delete', id, {_TOKENS} FROM section WHERE id = ?",
+                (number,),
+            )
+            self._sections -= 1
+            self._characters -= length
         self._kept.take(known.id)
         self._connection.execute("DELETE FROM section WHERE file = ?", (known.id,))
         self._connection.execute("DELETE FROM file WHERE id = ?", (known.id,))
         self._files -= known.note is None
         self._any = True
-
-    def _forgotten(
-        self, path: str, rows: Iterable[tuple[int, str, str, str, str]]
-    ) -> Iterator[tuple[int, str, str, str, str]]:
-        for number, title, crumbs, body, names in rows:
-            self._check()
-            yield (number, *indexed(path, title, crumbs, body, names))
-            self._sections -= 1
-            self._characters -= len(body)
 
     def record(self) -> None:
         """Count what has changed, and give the manual a new generation if anything has."""

@@ -52,7 +52,7 @@ def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[tuple[int, 
     """Return the id, title, crumbs and text of sections."""
     marks = ",".join(str(int(each)) for each in ids)
     return connection.execute(
-        f"SELECT id, title, crumbs, body FROM section WHERE id IN ({marks}) ORDER BY id"  # noqa: S608  # numbers
+        f"SELECT id, title, crumbs, text FROM section WHERE id IN ({marks}) ORDER BY id"  # noqa: S608  # numbers
     ).fetchall()
 
 
@@ -69,7 +69,7 @@ def lacking(connection: sqlite3.Connection, name: str, ids: Iterable[int]) -> li
     marks = ",".join(str(int(each)) for each in ids)
     without = f"vector.section IS NULL AND id IN ({marks})"
     return connection.execute(
-        "SELECT id, title, crumbs, body FROM section LEFT JOIN vector ON vector.section = id AND vector.model = ? "  # noqa: S608  # numbers
+        "SELECT id, title, crumbs, text FROM section LEFT JOIN vector ON vector.section = id AND vector.model = ? "  # noqa: S608  # numbers
         f"WHERE {without} ORDER BY id",
         (model_of(connection, name).id,),
     ).fetchall()
@@ -91,7 +91,7 @@ def pending(
 ) -> list[tuple[int, str, str, str]]:
     """Return the first rows of a manual that have no vectors of a model, of those whose ids are above `after`."""
     return connection.execute(
-        f"SELECT section.id, title, crumbs, body {_PENDING} AND section.id > ? ORDER BY section.id LIMIT ?",
+        f"SELECT section.id, title, crumbs, text {_PENDING} AND section.id > ? ORDER BY section.id LIMIT ?",
         (manual, model_of(connection, name).id, after, most),
     ).fetchall()
 
@@ -103,7 +103,7 @@ def count_pending(connection: sqlite3.Connection, name: str, manual: int, most: 
     """
     row: tuple[int, int, int, int] = connection.execute(
         f"""SELECT count(*), coalesce(sum(length(text)), 0), coalesce(sum(length(CAST(text AS BLOB))), 0), count(model)
-        FROM (SELECT title || crumbs || substr(body, 1, ?) AS text, vector.model {_PENDING})""",  # noqa: S608
+        FROM (SELECT title || crumbs || substr(section.text, 1, ?) AS text, vector.model {_PENDING})""",  # noqa: S608
         (most, manual, model_of(connection, name).id),
     ).fetchone()
     return row
@@ -151,11 +151,11 @@ class Kept:
         """Take the vectors of a file out of the index."""
         sections = "(SELECT id FROM section WHERE file = ?)"
         found = self._connection.execute(
-            "SELECT title, crumbs, body, model, data FROM vector JOIN section ON section.id = vector.section "
+            "SELECT title, crumbs, text, model, data FROM vector JOIN section ON section.id = vector.section "
             "WHERE section.file = ?",
             (file,),
         )
-        self._vectors = {_digest(title, crumbs, body): (model, data) for title, crumbs, body, model, data in found}
+        self._vectors = {_digest(title, crumbs, text): (model, data) for title, crumbs, text, model, data in found}
         self._connection.execute(f"DELETE FROM vector WHERE section IN {sections}", (file,))  # noqa: S608
 
     def give_back(self, added: Iterable[tuple[int, str, str, str]]) -> None:

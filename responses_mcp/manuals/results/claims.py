@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from responses_mcp.manuals.results.decomposition import compares
 from responses_mcp.manuals.results.find_payload import Hit
-from responses_mcp.manuals.words import foldable, forms, is_hiragana, normalise, runs
+from responses_mcp.manuals.words import foldable, is_hiragana, normalise, runs, stem
 
 Relation = Literal["supports", "contradicts", "requires_followup"]
 
@@ -134,7 +134,7 @@ def coverage_of(words: Sequence[str], text: str) -> float:
         return 0.0
     found = 0.0
     for word in words:
-        if any(form in text for form in forms(word)):
+        if stem(word) in text:
             found += 1
         elif not word.isascii() and len(word) > 2:
             pairs = [word[at : at + 2] for at in range(len(word) - 1)]

@@ -138,15 +138,19 @@ class Summary(TypedDict):
     integration_status: str
 
 
+Passage = tuple[str, tuple[str, int, int], int | None, int | None]
+"""Headings above, a snippet with the beginning and the end of the match in it, its line and its place in the file."""
+
+
 class Payload(TypedDict):
-    """All that a find keeps. `sought` has what shows where in a candidate the match is."""
+    """All that a find keeps. `passages` have the headings above each candidate, a snippet, and where its match is."""
 
     query: str
     manual_id: str
     applied: Applied
     summary: Summary
     candidates: list[Hit]
-    sought: list[dict[str, int]]
+    passages: list[Passage]
     gaps: list[JsonObject]
     gate_runs: list[GateRun]
     fusion_debug: list[FusionRow]

@@ -32,7 +32,6 @@ _UNKNOWN: Final = "{} has, spelled like this: {}."
 _MOST_UNKNOWN, _LONGEST_WORD = 4, 24  # words that are told, and characters of each
 _WEAK: Final = "Nothing matches well; these may be about something else."
 _LEFT_OUT: Final = "Rows were left out for lack of room; a larger limit has more, and path_prefix names one folder."
-_UNPLACED: Final = "For {} row{} there was no time to find the match in the file; reading it begins with the section."
 _AGAIN: Final = "search again to go on"
 _LESS: Final = "ask in fewer words, or name manual_id or path_prefix"
 
@@ -104,11 +103,6 @@ def reader(path: str) -> JsonObject:
     return {"tool": "manual_scan"} if file_type(path) == "json" else {}
 
 
-def about_unplaced(rows: int) -> str:
-    """Say that there was no time to find the match of so many rows in their files."""
-    return _UNPLACED.format(rows, "s" if rows > 1 else "")
-
-
 def place(match_line: int | None, char_offset: int | None) -> JsonObject:
     """Return the fields that tell where in a long section, or in JSON, the best match is."""
     found = {"match_line": match_line, "char_offset": char_offset}
@@ -143,8 +137,7 @@ class SearchResults:
     not, or not all, compared by meaning, where there is a provider of vectors. `others` counts files that may have a
     text and are not served, by their endings; they are looked for where nothing fits well. `no_files` tells that
     there are none to search at all. `covered` is what part of the question the best rows have, from 0 to 1, by how rare
-    its words are. `slow` tells that there was no time to search all that is indexed, which would be so again,
-    and `unplaced` of how many rows there was no time to look where the match is.
+    its words are. `slow` tells that there was no time to search all that is indexed, which would be so again.
     """
 
     rows: tuple[SearchRow, ...]
@@ -157,7 +150,6 @@ class SearchResults:
     unknown: tuple[str, ...] = ()
     covered: float = 1.0
     slow: bool = False
-    unplaced: int = 0
 
     @property
     def complete(self) -> bool:
@@ -204,8 +196,7 @@ class SearchResults:
             more = " and others" if len(self.unknown) > _MOST_UNKNOWN else ""
             nobody = "No manual searched" if self.complete else "Nothing that was searched"
             unknown = _UNKNOWN.format(nobody, f"{', '.join(told)}{more}")
-        unplaced = about_unplaced(self.unplaced) if self.unplaced else None
-        return " ".join(filter(None, (fits, unknown, self.not_by_meaning, unplaced))) or None
+        return " ".join(filter(None, (fits, unknown, self.not_by_meaning))) or None
 
     def as_json(self) -> JsonObject:
         """Return all of it, as a command for people shows it."""

@@ -15,7 +15,7 @@ from responses_mcp.manuals.requests import HitsRequest
 from responses_mcp.manuals.results.search_results import place, reader
 
 if TYPE_CHECKING:
-    from responses_mcp.manuals.files.passages import Passage
+    from responses_mcp.manuals.results.find_payload import Passage
 
 _MOST_KEPT: Final = 100  # payloads
 _KEPT_FOR: Final = 1800.0  # seconds
@@ -117,17 +117,16 @@ def _integrated(row: JsonObject) -> JsonObject:
     }
 
 
-def placed(shown: JsonObject, found: Sequence[Passage | None]) -> JsonObject:
+def placed(shown: JsonObject, found: Sequence[Passage]) -> JsonObject:
     """Return a compact page with the places of the matches; the fields of its rows are fixed, so they go into `ref`.
 
     Rows of integrated_top have the text around the match, too.
     """
     items: list[JsonObject] = []
-    for row, passage in zip(shown["items"], found, strict=True):
+    for row, (above, snippet, match_line, char_offset) in zip(shown["items"], found, strict=True):
         ref: JsonObject = {**reader(row["ref"]["path"]), **row["ref"]}
-        if passage is not None:
-            if shown["kind"] == "integrated_top":
-                ref.update(above=passage.above, snippet=passage.snippet.text)
-            ref.update(place(passage.match_line, passage.char_offset))
+        if shown["kind"] == "integrated_top":
+            ref.update(above=above, snippet=snippet[0])
+        ref.update(place(match_line, char_offset))
         items.append({**row, "ref": ref})
     return {**shown, "items": items}

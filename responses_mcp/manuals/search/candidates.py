@@ -1,59 +1,95 @@
-"""Which sections are worth scoring. The index is asked such that common words cost no more than rare ones."""
+"""What a search reads of one manual, and which of its rows are worth scoring."""
 
 from __future__ import annotations
 
 import sqlite3
+import unicodedata
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
-from functools import lru_cache
-from itertools import accumulate, zip_longest
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, chain, pairwise, zip_longest
 from typing import Final, NamedTuple
 
 from responses_mcp.manuals.index.update import Manual
-from responses_mcp.manuals.search.families import relatives
-from responses_mcp.manuals.search.query import RequiredTerm, Term, phrase, spellings
-from responses_mcp.manuals.search.scoring import Row
-from responses_mcp.manuals.words import LONG_VOWEL, asked, foldable, forms
+from responses_mcp.manuals.requests.paths import lies_below
+from responses_mcp.manuals.search.query import Query, RequiredTerm, Term, pad
 
-_POSTINGS: Final = 3_000  # entries of the index that the words of one query may go through, if any of them will do
+_POSTINGS: Final = 3_000  # entries of the index that the tokens of one question may go through, if any of them will do
 _ALL_POSTINGS: Final = 10_000  # and if all of them have to be there; or that the rarest has, beside all others
 _MOST_COUNTED: Final = 50_000
 ANY_WORD, ANY_WORD_COMPARED = 120, 300  # rows taken of this way of asking; the latter where meaning will choose
 _OTHERS: Final = 30  # and of each other way; more of them find nothing that these do not
-_OF_FILES: Final = 80  # rows, one a file, that hold a required term as it is written
+_OF_TITLE: Final = 4  # of the rarest tokens, by which a title with all of them is found
+_OF_FILES: Final = 80  # rows, one a file, that have a required term
 _LOOKED_AT: Final = 2_000  # rows, for that
+_RARE_KANA, _FEW_KANA = 0.02, 5  # sections that have a word of hiragana; what more have is grammar
+_SOON_READ: Final = 5_000_000  # characters, in which a part of a word is found in some milliseconds
 _AT_ONCE: Final = 100  # of them, because each may be a page of the disk
-_MOST_REMEMBERED: Final = 50_000  # counts, of all manuals: a search asks twice for those of each
-_MOST_PHRASES: Final = 1_024  # words of which the phrases are kept: each manual is asked for the same
-_FORMS: Final = -1  # in place of the most that is counted, for the forms of a word
-_RELATIVES: Final = -2  # and for the others of its family
+_MOST_REMEMBERED: Final = 50_000  # counts, of all manuals
 EVERY: Final = 2**62
 """A count without a limit."""
-Counts = OrderedDict[tuple[Manual, str, int, str], int]
-"""How many sections have a word, and which of its forms, or its family, there are, remembered for states of manuals."""
-_COUNT: Final = "SELECT count(*) FROM (SELECT 1 FROM {0}{1} WHERE {0} MATCH :match LIMIT :most)"
-_HAS: Final = "SELECT {1} WHERE EXISTS (SELECT 1 FROM {0} WHERE {0} MATCH ?)"
+Counts = OrderedDict[tuple[Manual, str, int], int]
+"""How many sections the index finds, remembered for states of manuals."""
+
+_COUNT: Final = "SELECT count(*) FROM (SELECT 1 FROM {0} WHERE {0} MATCH ? LIMIT ?)"
 # Rows that fit alike come in the order in which they were indexed: the same each time.
-BEST_FIRST: Final = "bm25({0}, 4.0, 1.5, 1.0, 0.5), {0}.rowid"
-"""The order of rows of the full-text table {0}: weights of title, headings and path, text, and parts of names."""
-_BEST: Final = f"SELECT {{0}}.rowid FROM {{0}}{{1}} WHERE {{0}} MATCH :match ORDER BY {BEST_FIRST} LIMIT :most"  # noqa: S608  # constants
-_HOLDS: Final = "(instr(section.body, :literal) OR instr(lower(section.title), :literal))"
-_HOLDS_FOLDED: Final = (
-    f"(instr(replace(section.body, '{LONG_VOWEL}', ''), :literal)"
-    f" OR instr(replace(lower(section.title), '{LONG_VOWEL}', ''), :literal))"
+_ORDER: Final = "bm25({0}, 4.0, 1.5, 0.5, 1.0), {0}.rowid"  # weights of title, above and path, parts of names, text
+_BEST: Final = f"SELECT rowid FROM {{0}} WHERE {{0}} MATCH ? ORDER BY {_ORDER} LIMIT ?"  # noqa: S608  # constants
+# SQLite's full-text search takes bounds of ids, but no set of them.
+_BEST_BELOW: Final = (
+    "SELECT {0}.rowid FROM {0} CROSS JOIN below ON below.id = {0}.rowid "  # noqa: S608  # constants
+    f"WHERE {{0}} MATCH ? AND {{0}}.rowid BETWEEN ? AND ? ORDER BY {_ORDER} LIMIT ?"
 )
-_JOINED: Final = " CROSS JOIN section ON section.id = {0}.rowid AND "
 _HOLDING: Final = (
-    "SELECT section.id FROM section JOIN file ON file.id = section.file WHERE file.manual = :manual AND {} "
-    "ORDER BY section.id LIMIT :most"
+    "SELECT section.id FROM section JOIN file ON file.id = section.file WHERE file.manual = ? "
+    "AND (instr(lower(section.text), ?2) OR instr(lower(section.title), ?2)) ORDER BY section.id LIMIT ?"
 )
 _ROWS: Final = (
-    "SELECT section.id, file.path, section.line, section.title, section.crumbs, section.body, section.names "
+    "SELECT section.id, file.path, line, length, title, title_tokens, above_tokens, name_tokens, text_tokens "
     "FROM section JOIN file ON file.id = section.file WHERE section.id IN ({})"
+)
+_TEXTS: Final = (
+    "SELECT id, text_line, begin, crumbs, text, EXISTS (SELECT 1 FROM section AS before "
+    "WHERE before.id = section.id - 1 AND before.file = section.file AND before.line = section.line) "
+    "FROM section WHERE id IN ({})"
+)
+_BELOW: Final = (
+    "SELECT below.title, below.text FROM section AS above JOIN section AS below ON below.file = above.file "
+    "WHERE above.id = :id AND below.id > :id AND below.id <= :id + 3 AND instr(below.crumbs, above.title) "
+    "ORDER BY below.id"
 )
 _FIRST: Final = "SELECT id FROM section WHERE file IN (SELECT id FROM file WHERE manual = ?) ORDER BY id LIMIT ?"
 _FILES: Final = "SELECT id, file FROM section WHERE id IN ({})"
+_OF_MANUAL: Final = "SELECT id, path FROM file WHERE manual = ?"
+_INTO_BELOW: Final = """INSERT OR IGNORE INTO below
+    SELECT section.id FROM file CROSS JOIN section ON section.file = file.id
+    WHERE file.manual = ? AND (file.path = ? OR (file.path >= ? AND file.path < ?))"""
+
+
+class Row(NamedTuple):
+    """A part of a section as the index has it, without its text: `title` as written, the tokens `pad`ded."""
+
+    id: int
+    path: str
+    line: int
+    length: int  # of the text, in characters
+    title: str
+    title_tokens: str
+    above_tokens: str
+    name_tokens: str
+    text_tokens: str
+
+
+class Text(NamedTuple):
+    """The text of a row as written, which begins at character `begin` of its file, on `line`; `above` are headings.
+
+    `goes_on` tells that the row before it has the beginning of the section.
+    """
+
+    line: int
+    begin: int
+    above: str
+    text: str
+    goes_on: int = 0
 
 
 class Reader:
@@ -65,78 +101,53 @@ class Reader:
         self._counts = counts
         self.manual = manual
 
-    def having(self, match: str, most: int = _MOST_COUNTED, *, literal: str = "") -> int:
-        """Return how many sections `match` finds, of those that hold `literal`; counting stops at `most`.
-
-        Without a `match` all sections are looked at, which takes a while.
-        """
-        if not (match or literal):
+    def having(self, match: str, most: int = _MOST_COUNTED) -> int:
+        """Return how many sections `match` finds; counting stops at `most`."""
+        if not match:
             return 0
-        key = (self.manual, match, most, literal)
+        key = (self.manual, match, most)
         count = self._counts.get(key)
         if count is None:
-            count = int(self._asked(_COUNT, match, most, literal)[0][0]) if match else len(self._holding(most, literal))
+            count = int(self._connection.execute(_COUNT.format(self._table), (match, most)).fetchone()[0])
             self._remember(key, count)
         return count
 
-    def match(self, term: Term, *, related: bool = False) -> str:
-        """Return what asks the index for a term as its `match` does, of forms those that the manual has.
-
-        With `related` it is asked for the words of its family.
-        """
-        if term.compound is not None:
-            return self._there(term.text, [phrase(asked(each)) for each in spellings(term.text)])
-        return self.any_form(term.text, related=related) if term.tokens == (term.text,) else term.match
-
-    def any_form(self, word: str, *, related: bool = False) -> str:
-        """Return what asks the index for a word, or with `related` for its family, in forms that the manual has.
-
-        A word has up to thirty, and the index ranks by all that it is asked for, whether it has them or not.
-        """
-        phrases = _phrases(word, related=related)
-        if related:
-            return self._there(word, phrases, _RELATIVES) if phrases else phrase([word])
-        return phrases[0] if len(phrases) == 1 else self._there(word, phrases)
-
-    def _there(self, word: str, phrases: Sequence[str], kind: int = _FORMS) -> str:
-        """Return what asks the index for a word by those of some phrases that the manual has."""
-        key = (self.manual, word, kind, "")
-        there = self._counts.get(key)  # a bit for each
-        if there is None:
-            some = kind == _FORMS or self._which([" OR ".join(phrases)])  # of a hundred relatives mostly none
-            there = self._which(phrases) if some else 0
-            self._remember(key, there)
-        found = [each for at, each in enumerate(phrases) if there >> at & 1] or [phrase([word])]
-        return found[0] if len(found) == 1 else f"({' OR '.join(found)})"
-
-    def _which(self, phrases: Sequence[str]) -> int:
-        """Return a bit for each of some phrases, set if the manual has it."""
-        sql = " UNION ALL ".join(_HAS.format(self._table, at) for at in range(len(phrases)))
-        return sum(1 << at for (at,) in self._connection.execute(sql, phrases))
-
-    def _remember(self, key: tuple[Manual, str, int, str], number: int) -> None:
+    def _remember(self, key: tuple[Manual, str, int], count: int) -> None:
         while len(self._counts) >= _MOST_REMEMBERED:
             self._counts.popitem(last=False)
-        self._counts[key] = number
+        self._counts[key] = count
 
-    def best(self, match: str, most: int, *, literal: str = "") -> list[int]:
-        """Return the ids of the rows that fit best; without a `match` the first that hold `literal`."""
-        found = self._asked(_BEST, match, most, literal) if match else self._holding(most, literal)
-        return [row[0] for row in found]
+    def in_titles(self, runs: Iterable[str]) -> list[str]:
+        """Return the runs of hiragana that stand in titles, of each the longest, the longest first."""
+        found: list[str] = []
+        for run in sorted(runs, key=len, reverse=True):
+            phrase = " ".join(map("".join, pairwise(run)))
+            if any(run in each for each in found) or not self.having(f'title_tokens : "{phrase}"', 1):
+                continue
+            if self.having(f'"{phrase}"') <= max(_RARE_KANA * self.manual.sections, _FEW_KANA):
+                found.append(run)
+        return found
+
+    def holding(self, literal: str) -> list[int]:
+        """Return the ids of the first rows that hold a text as it is written, but for capitals. Looks at all rows."""
+        key = (self.manual, f"'{literal}", 0)
+        if not literal or self._counts.get(key) == 0:
+            return []
+        given = (self.manual.number, literal, _LOOKED_AT)
+        found = [each for (each,) in self._connection.execute(_HOLDING, given)]
+        self._remember(key, len(found))
+        return found
+
+    def best(self, match: str, most: int) -> list[int]:
+        """Return the ids of the rows that fit best."""
+        return [each for (each,) in self._connection.execute(_BEST.format(self._table), (match, most))]
 
     def first(self, most: int) -> list[int]:
         """Return the ids of the first rows."""
-        given = (self.manual.number, most)
-        return [each for (each,) in self._connection.execute(_FIRST, given)]
+        return [each for (each,) in self._connection.execute(_FIRST, (self.manual.number, most))]
 
-    def best_of_files(self, match: str, most: int, *, literal: str = "") -> tuple[list[int], bool]:
-        """Return the ids of the row that fits best in each file, and whether these are all files.
-
-        All rows are returned if no more than `most` fit, none if more fit than are looked at.
-        """
-        if self.having(match, _LOOKED_AT + 1, literal=literal) > _LOOKED_AT:
-            return [], False  # a common word, which needs no care and would take long
-        found = self.best(match, _LOOKED_AT, literal=literal)
+    def best_of_files(self, found: list[int], most: int) -> tuple[list[int], bool]:
+        """Return the first of some rows in each file, all rows if they are few, and whether these are all files."""
         if len(found) <= most:
             return found, True
         first = dict[int, int]()
@@ -149,78 +160,99 @@ class Reader:
                 break
         return list(first.values())[:most], len(first) <= most
 
-    def _asked(self, sql: str, match: str, most: int, literal: str) -> list[tuple[int]]:
-        joined = _JOINED.format(self._table) + _holds(literal) if literal else ""
-        given = {"match": match, "most": most, "literal": literal}
-        return self._connection.execute(sql.format(self._table, joined), given).fetchall()
-
-    def _holding(self, most: int, literal: str) -> list[tuple[int]]:
-        given = {"manual": self.manual.number, "most": most, "literal": literal}
-        return self._connection.execute(_HOLDING.format(_holds(literal)), given).fetchall()
-
     def rows(self, ids: Iterable[int]) -> list[Row]:
         """Return rows by their ids, in no order."""
-        marks = ",".join(str(int(each)) for each in ids)
-        found = self._connection.execute(_ROWS.format(marks))
-        return [
-            Row(number, path, line, title, above, foldable(text), text, names)
-            for number, path, line, title, above, text, names in found
-        ]
+        found = self._connection.execute(_ROWS.format(",".join(map(str, ids))))
+        return [Row(*given[:5], *map(pad, given[5:])) for given in found]
+
+    def texts(self, ids: Iterable[int]) -> dict[int, Text]:
+        """Return the texts of rows by their ids."""
+        return rows_as_written(self._connection, ids)
 
 
-@lru_cache(_MOST_PHRASES)
-def _phrases(word: str, *, related: bool = False) -> tuple[str, ...]:
-    """Return what asks the index for each form of a word, or for each of its relatives."""
-    return tuple(phrase([each]) for each in sorted(relatives(word) if related else forms(word)))
+def rows_as_written(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Text]:
+    """Return the texts of the rows that are there, by their ids; a blank one has those of the sections below it."""
+    found: dict[int, Text] = {}
+    for number, *given in connection.execute(_TEXTS.format(",".join(map(str, ids)))).fetchall():
+        text = Text(*given)
+        if not text.text.strip():
+            below = connection.execute(_BELOW, {"id": number}).fetchall()
+            text = text._replace(text="\n".join(chain.from_iterable(below)))
+        found[number] = text
+    return found
 
 
-def _holds(literal: str) -> str:
-    return _HOLDS if literal.isascii() else _HOLDS_FOLDED
+class Below(Reader):
+    """What a search reads of the files at or below a path of a manual. Words are as rare as in the whole manual.
+
+    For one search: until its transaction ends, the connection has a table of the sections below the path.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, manual: Manual, counts: Counts, prefix: str) -> None:
+        super().__init__(connection, manual, counts)
+        connection.execute("CREATE TEMP TABLE below (id INTEGER PRIMARY KEY)")
+        for spelled in {prefix, unicodedata.normalize("NFC", prefix), unicodedata.normalize("NFD", prefix)}:
+            # What comes between `a/` and `a0` in order begins with `a/`.
+            connection.execute(_INTO_BELOW, (manual.number, spelled, f"{spelled}/", f"{spelled}0"))
+        self._least, self._greatest = connection.execute("SELECT min(id), max(id) FROM below").fetchone()
+        if self._least is None and not prefix.isascii():  # a part of it may be spelled in one way, a part in the other
+            files = connection.execute(_OF_MANUAL, (manual.number,))
+            found = ((number,) for number, path in files if lies_below(path, prefix))
+            connection.executemany("INSERT INTO below SELECT id FROM section WHERE file = ?", found)
+            self._least, self._greatest = connection.execute("SELECT min(id), max(id) FROM below").fetchone()
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether the manual has nothing at or below the path."""
+        return self._least is None
+
+    def first(self, most: int) -> list[int]:
+        """Return the ids of the first rows below the path."""
+        return [each for (each,) in self._connection.execute("SELECT id FROM below ORDER BY id LIMIT ?", (most,))]
+
+    def best(self, match: str, most: int) -> list[int]:
+        """Return the ids of the rows below the path that fit best."""
+        given = (match, self._least, self._greatest, most)
+        return [each for (each,) in self._connection.execute(_BEST_BELOW.format(self._table), given)]
 
 
 class Frequencies(NamedTuple):
-    """How many of so many `sections` have a term, by its `match`: in all manuals that one question is asked of.
+    """How many of so many `sections` have a term, by its token: in all manuals that one question is asked of.
 
-    Of terms that are `related`, by their texts, none has it, and some have another word of its family. `average` is the
-    average length of those sections, in characters; `manuals` is the number of manuals.
+    `average` is the average length of those sections, in characters.
     """
 
     sections: int
-    having: dict[str, int]
+    having: Mapping[str, int]
     average: float
     manuals: int
-    related: frozenset[str]
 
 
 def frequencies(readers: Sequence[Reader], terms: Iterable[Term]) -> Frequencies:
     """Count the terms in manuals that are searched together."""
-    having: dict[str, int] = {}
-    related: set[str] = set()
-    for term in terms:
-        count = sum(reader.having(reader.match(term)) for reader in readers)
-        if not count and term.relatives:
-            count = sum(reader.having(reader.match(term, related=True)) for reader in readers)
-            related |= {term.text} if count else set()
-        having[term.match] = count
+    having = {term.token: sum(reader.having(term.match) for reader in readers) for term in terms}
     sections = sum(reader.manual.sections for reader in readers)
     average = sum(reader.manual.characters for reader in readers) / max(sections, 1)
-    return Frequencies(sections, having, average, len(readers), frozenset(related))
+    return Frequencies(sections, having, average, len(readers))
 
 
 def frequency(reader: Reader, term: RequiredTerm) -> int:
     """Return how many sections have a required term."""
-    return reader.having(_match(reader, term), EVERY, literal=term.literal)
+    return reader.having(term.match, EVERY) or len(_holding(reader, term))
 
 
-def _match(reader: Reader, required: RequiredTerm) -> str:
-    return " OR ".join(map(reader.match, required.spellings)) if required.match else ""
+def _holding(reader: Reader, term: RequiredTerm) -> list[int]:
+    """Return the rows that hold a required term as it is written; in a large manual only if it is not all tokens."""
+    may_be_a_part = reader.manual.characters <= _SOON_READ
+    return reader.holding(term.literal) if may_be_a_part or not term.match else []
 
 
 class Candidates(NamedTuple):
     """Ids of the rows to score, best first in the index's ranking: for the words of the question, for required terms.
 
-    `by_any_word` are those of the first kind that have any of the rarest words, `exact` those of the second that hold a
-    term as it is written, one a file at least; `whole` says that there are no further files of that kind.
+    `by_any_word` are those of the first kind that have any of the rarest words, `exact` those of the second kind, one a
+    file at least; `whole` says that there are no further files of that kind. `holding` are those that hold a
+    required term which the index does not know, by its text.
     """
 
     of_words: list[int]
@@ -228,59 +260,63 @@ class Candidates(NamedTuple):
     by_any_word: list[int]
     exact: list[int]
     whole: bool
+    holding: Mapping[str, frozenset[int]]
 
 
-def candidates(
-    reader: Reader,
-    terms: Sequence[Term],
-    required: Sequence[RequiredTerm],
-    most: int = ANY_WORD,
-    related: AbstractSet[str] = frozenset(),
-) -> Candidates:
-    """Return the rows to score; for terms that are `related`, by their texts, those with words of their families.
+def candidates(reader: Reader, asked: Query, required: Sequence[RequiredTerm], most: int = ANY_WORD) -> Candidates:
+    """Return the rows to score.
 
-    For the words of the question the index is asked for all of them if one is rare enough, for all of the rarer ones,
-    and for `most` rows with any of the rarest, each of these as many words as a budget of postings allows. For required
-    terms it is asked for all of them, and for each with any of the rarest words, alone if these are few, and as it is
-    written: a rare word may have a form that is everywhere. The answers to each kind are interleaved, so that the first
-    few ids have some of each.
+    For the words of the question the index is asked for a title with the rarest of them, for all of them if one is
+    rare enough, for all of the rarer ones, and for `most` rows with any of the rarest, each of these as many
+    tokens as a budget of postings allows. For required terms it is asked for all of them, and for each, alone and with
+    any of the rarest tokens. The answers to each kind are interleaved, so that the first few ids have some of each.
     """
-    words = {token: reader.any_form(token, related=token in related) for term in terms for token in term.tokens}
-    words |= {term.text: reader.match(term) for term in terms if term.compound is not None}
-    counted = sorted((reader.having(word), word) for word in words.values())
-    there = [(count, word) for count, word in counted if count]
+    there = _there(reader, asked.telling) or _there(reader, asked.terms)
     rare = _rarest(there, _POSTINGS)
     any_word = " OR ".join(rare)
-    asked = [(term, _match(reader, term)) for term in required if frequency(reader, term)]
     of_words: list[list[int]] = []
-    answers: list[list[int]] = []
+    if there and there[0][0] <= _ALL_POSTINGS:
+        of_title = " AND ".join(match for _, match in there[:_OF_TITLE])
+        of_words.append(reader.best(f"title_tokens : ({of_title})", _OTHERS))
     if len(there) > 1:
         rarest = _rarest(there, _ALL_POSTINGS)
         if len(rarest) < len(there) and there[0][0] <= _ALL_POSTINGS:  # the index looks up the others beside the rarest
-            of_words.append(reader.best(" AND ".join(word for _, word in there), _OTHERS))
+            of_words.append(reader.best(" AND ".join(match for _, match in there), _OTHERS))
         of_words.append(reader.best(" AND ".join(rarest), _OTHERS))
-    if len(asked) > 1 and all(match for _, match in asked):
-        together = " AND ".join(f"({match})" for _, match in asked)
-        answers.append(reader.best(together, _OTHERS, literal=asked[0][0].literal or asked[1][0].literal))
+    by_any_word = reader.best(any_word, most) if any_word else []
+    # The counts are of the whole manual: below a path there may be none of the words that are rarest in all of it.
+    for _, match in there[len(rare) :]:
+        by_any_word = by_any_word or reader.best(match, most)
+    of_words.append(by_any_word)
+    answers: list[list[int]] = []
+    matches = [each.match for each in required if each.match and reader.having(each.match)]
+    if len(matches) > 1:
+        answers.append(reader.best(" AND ".join(f"({match})" for match in matches), _OTHERS))
     exact: list[int] = []
     whole = True
-    for term, match in asked:
-        of_files, all_files = reader.best_of_files(term.exact, _OF_FILES, literal=term.literal)
+    holding: dict[str, frozenset[int]] = {}
+    for term in required:
+        if not reader.having(term.match):
+            rows = _holding(reader, term)
+            holding[term.text] = frozenset(rows)
+        elif reader.having(term.match, _LOOKED_AT + 1) <= _LOOKED_AT:
+            rows = reader.best(term.match, _LOOKED_AT)
+        else:
+            rows, whole = [], False  # a common word, which needs no care and would take long
+            answers.append(reader.best(term.match, _OTHERS))
+        if any_word and term.text not in holding:
+            answers.append(reader.best(f"({term.match}) AND ({any_word})", _OTHERS))
+        of_files, all_files = reader.best_of_files(rows, _OF_FILES)
         exact += of_files
         whole = whole and all_files
         answers.append(of_files)
-        beside: list[int] = []
-        if any_word and match:
-            beside = reader.best(f"({match}) AND ({any_word})", _OTHERS, literal=term.literal)
-        if len(beside) < _OTHERS:
-            answers.append(reader.best(match, _OTHERS, literal=term.literal))
-        answers.append(beside)
-    by_any_word = reader.best(any_word, most) if any_word else []
-    # The counts are of the whole manual: below a path there may be none of the words that are rarest in all of it.
-    for _, word in there[len(rare) :]:
-        by_any_word = by_any_word or reader.best(word, most)
-    of_words.append(by_any_word)
-    return Candidates(_in_turn(of_words), _in_turn(answers), by_any_word, exact, whole)
+    return Candidates(_in_turn(of_words), _in_turn(answers), by_any_word, exact, whole, holding)
+
+
+def _there(reader: Reader, terms: Iterable[Term]) -> list[tuple[int, str]]:
+    """Return how many sections have each of some terms, and what asks for it, the rarest first."""
+    counted = sorted((reader.having(term.match), term.match) for term in terms)
+    return [(count, match) for count, match in counted if count]
 
 
 def _rarest(words: Sequence[tuple[int, str]], most: int) -> list[str]:

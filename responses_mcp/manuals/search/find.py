@@ -8,10 +8,10 @@ from responses_mcp.manuals.results import diagnosis
 from responses_mcp.manuals.results.claims import claim_graph, empty_graph
 from responses_mcp.manuals.results.decomposition import sub_queries
 from responses_mcp.manuals.search.candidates import frequency
-from responses_mcp.manuals.search.query import required_term, terms, words
+from responses_mcp.manuals.search.query import query, required_term
 from responses_mcp.manuals.search.ranking import RRF_K, TIME_BUDGET, Gate, Key, Ranking, Search, rank
-from responses_mcp.manuals.search.scoring import sought_in, words_of
 from responses_mcp.manuals.search.selection import Selection, select
+from responses_mcp.manuals.search.shown import Shown, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from responses_mcp.manuals.results.find_payload import FusionRow, GateRun, Hit, Payload
     from responses_mcp.manuals.search.candidates import Reader
     from responses_mcp.manuals.search.meaning import Meaning
-    from responses_mcp.manuals.search.query import RequiredTerm, Term
+    from responses_mcp.manuals.search.query import RequiredTerm
     from responses_mcp.settings.model import ManualsSettings
 
 _FEWEST_SCORED, _MOST_SCORED = 200, 5_000  # rows; whoever wants one row wants the best of all
@@ -52,15 +52,13 @@ def find(
     dropped = [each["term"] for each in guarded if each["dropped"]]
     used = [each for each in required if each.text not in dropped]
     most = min(_MOST_SCORED, max(_FEWEST_SCORED, _SCORED_PER_CANDIDATE * request.max_candidates))
+    asked = query(request.query)
     parts = sub_queries(request.query)
     search = Search(reader, used, settings.lexical, most, check, compared=meaning is not None)
-    ranking = rank(request.query, parts, search)
+    ranking = rank(asked, [query(part) for part in parts], search)
     if meaning is not None:
         meaning.rerank(ranking)
     selection = select(ranking, request.max_candidates, settings.find)
-    for place, term in enumerate(used):
-        if not doc_freqs[term.text]:  # the index knows words; the term may be a part of one
-            doc_freqs[term.text] = sum(bool(each.required[place]) for each in ranking.scored.values())
     filtered = len(ranking.g_req.keys)
     unseen = diagnosis.unseen(unscanned, unlisted=unlisted, unranked=ranking.cutoff == TIME_BUDGET)
     became = diagnosis.Required(
@@ -71,9 +69,13 @@ def find(
         filtered=filtered,
         unseen=unseen,
     )
-    asked = words(request.query)
-    rows = [_hit(request.manual_id, ranking, key, score, asked) for key, score in selection.rows]
-    found = [ranking.scored[key] for key, _ in selection.rows]
+    found = [ranking.scored[key].row for key, _ in selection.rows]
+    texts = reader.texts(each.id for each in found)
+    shown = [show(each, texts[each.id], asked, used) for each in found]
+    rows = [
+        _hit(request.manual_id, ranking, key, score, each)
+        for (key, score), each in zip(selection.rows, shown, strict=True)
+    ]
     paths = [path for (path, _), _ in selection.rows]
     gaps = diagnosis.gap_rows(paths, unseen)
     cutoff = TIME_BUDGET if unfinished else ranking.cutoff or selection.cutoff
@@ -85,9 +87,9 @@ def find(
             paths, len(gaps), scanned_files=reader.manual.files, scanned_nodes=reader.manual.sections
         ),
         "candidates": rows,
-        "sought": [
-            sought_in(each, asked, terms(request.query), used, row["token_hits"])
-            for each, row in zip(found, rows, strict=True)
+        "passages": [
+            (each.above, (each.snippet.text, each.snippet.begin, each.snippet.end), each.match_line, each.char_offset)
+            for each in shown
         ],
         "gaps": gaps,
         "gate_runs": [_gate_run(gate, ranking, cutoff) for gate in (ranking.g0, ranking.g_req)],
@@ -102,17 +104,17 @@ def find(
 def _with_any(required: Sequence[RequiredTerm], ranking: Ranking) -> int:
     """Count the rows that have any of the requested terms, those that the guard dropped among them."""
     return sum(
-        any(each.required) or any(term.hits(f"{each.title}\n{each.row.body}") for term in required)
+        any(each.required) or any(term.hits(tokens) for term in required for tokens in each.row[5:])
         for each in ranking.scored.values()
     )
 
 
-def _hit(manual_id: str, ranking: Ranking, key: Key, score: float, asked: Sequence[Term]) -> Hit:
+def _hit(manual_id: str, ranking: Ranking, key: Key, score: float, shown: Shown) -> Hit:
     path, line = key
     scored = ranking.scored[key]
     title = scored.row.title or path.rpartition("/")[2]
     signals = [*scored.signals, "gate_rrf"] if ranking.g_req.keys else scored.signals
-    matched = words_of(scored, asked)
+    matched = shown.words
     return {
         "ref": {
             "target": "manual",

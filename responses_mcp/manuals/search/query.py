@@ -1,400 +1,445 @@
-"""The terms of a query, each with a way to ask the index for it and to find it in a text."""
+"""What is asked: a question taken apart once, and handed down as it is."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import islice, product
+from itertools import islice, pairwise
 from typing import Final
 
-from responses_mcp.manuals.search.families import relatives
+from responses_mcp.manuals.index.tokens import (
+    BETWEEN,
+    PIECE,
+    camel_parts,
+    is_character,
+    mixed_parts,
+    of_piece,
+    of_word,
+    pairs,
+    plain,
+    solid_parts,
+    tokens,
+)
 from responses_mcp.manuals.words import (
     CJK,
     KATAKANA_WORD,
-    LETTER,
     LONG_VOWEL,
-    asked,
     foldable,
-    forms,
-    is_character,
     is_hiragana,
-    names,
     normalise,
+    prepared,
     runs,
 )
 
-_STOP_WORD: Final = re.compile(
-    "a|about|am|an|and|any|are|as|at|be|been|being|between|but|by|can|could|did|do|does|for|from|had|has|have|he|her|his|"
-    "how|i|if|in|into|is|it|its|may|me|might|my|no|not|of|on|or|our|please|shall|she|should|so|some|such|than|that|the|"
-    "their|them|then|there|these|they|this|those|through|to|us|was|we|were|what|when|where|which|who|whom|whose|why|will|"
-    "with|would|you|your"
+GRAMMAR: Final = frozenset(
+    re.findall(
+        "[a-z]+",
+        "a about am an and any are as at be been being between but by can could did do does for from had has have "
+        "he her his how i if in into is it its may me mean meaning might my no not of on or our please shall she "
+        "should so some such than that the their them then there these they this those through to us was we were "
+        "what when where which who whom whose why will with would you your",
+    )
 )
-# The index takes can't, it's and I've for two words each, of which the second says nothing.
-_CONTRACTED: Final = re.compile(r"\b(?:can|won)['\u2019]t\b|(?<=[a-z])(?:n['\u2019]t|['\u2019](?:[sdm]|re|ve|ll))\b")
-_WHAT_DOES: Final = re.compile(r"\bwhat do(?:es)?\b")
-_MEAN: Final = re.compile(r"\bmean\b(?= ?(?:$|[^\s\w]|(?:and|by|for|here|if|in|on|to|when|with)\b))")
-# "How long polling works" asks for long polling.
-_HOW_MUCH: Final = re.compile(
-    r"(?<=\bhow )(?:(?:far|long)(?=\W*\Z|\s+(?:an?|after|are|before|can|could|did|do|does|for|has|have|i|in|is|it|may"
-    r"|must|should|the|they|to|until|was|we|were|will|would|you)\b)|(?:many|much|often)(?![-\w]))"
-)
-_MEANING_OF: Final = re.compile(r"\bmeaning(?= of\b)")
-_MOST_QUERIES: Final = 16  # that are kept: each manual is asked the same, which takes milliseconds to take apart
-_MOST_SPELLED: Final = 256  # words, the same for each manual
-_MOST_TERMS: Final = 40  # of a query; nobody types more, and a pasted page must not take the time of a hundred finds
-_MOST_WORDS: Final = 120  # of the index, for them
-_MOST_COUNTED: Final = 80  # terms
-_MOST_TOKENS: Final = 32  # of a word, such as a name of many parts, by which the index is asked for it
-_LONGEST_RUN: Final = 32  # characters of Japanese without a mark; more than one word
+"""Words that say little of what is asked for."""
+
+_HOW_MUCH: Final = ("far", "long", "many", "much", "often")  # which say how it is asked, behind "how"
 _KANJI: Final = r"[\u3400-\u4dbf\u4e00-\u9fff]"
 _KANA: Final = r"[\u3041-\u3096]"
 _LAST_KANA: Final = re.compile(rf"(?<={_KANJI})[いみりきし]$")
 _OKURIGANA: Final = re.compile(rf"(?<={_KANJI})(?:[いみりきし](?!{_KANA})|し(?={_KANA}))")
-# Of two verbs in one, as in 取り扱い and 問い合わせ, each kana may be written or left out.
-_BETWEEN: Final = "いきしちみりけえせめれっ"
-_PAIR: Final = re.compile(f"{_KANJI}{{2}}")
-# Words of one kanji that say little, and mostly stand for others.
-_VAGUE: Final = "何方事時物者等為様際私今"
-# Where a word of kanji ends: before a particle, or what is no kana; 使う goes on.
-_WORD_ENDS: Final = rf"(?=[をはがのにとでもやへ]|(?!{_KANA}|[\u3005-\u3007\u3400-\u9fff]))"
-_ALONE: Final = re.compile(f"(?<![\u3005-\u3007\u3400-\u9fff]){_KANJI}{_WORD_ENDS}")
-_ENDED: Final = re.compile(_WORD_ENDS)
-# Not behind a number, as in 1,000円, nor behind kana of the same word, as in 引き出物.
-_BEGINS: Final = re.compile(rf"(?<![0-9])(?:(?<=[をはがのにとでもやへ])|(?<!{_KANA}))")
-_OF_KANJI: Final = re.compile(f"{_KANJI}+")
-_APART: Final = re.compile(f"(?=({_KANJI})[{_BETWEEN}]({_KANJI}))")
-_COMPOUND: Final = re.compile(f"({_KANJI})[{_BETWEEN}]?({_KANJI})(?:わせ|[{_BETWEEN}])?")
-_WHOLE: Final = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+")  # what the index takes as one word, or as pairs of a run
-_RUN: Final = re.compile(rf"[{CJK}]+|[^\W{CJK}]+")
-# A code such as e-104 or utf-8, if it has a letter and a digit: one word, though the index has its parts.
-_CODE: Final = re.compile(r"(?<![0-9a-z_-])[0-9a-z]{1,16}(?:-[0-9a-z]{1,16}){1,4}(?![0-9a-z_-])")
-_SHORT_CODE: Final = re.compile(r"([a-z]{1,4})-?([0-9]{1,8})(?:-?([a-z]{1,2}))?")
-_JOINING: Final = re.compile("[_-]")
-_JAPANESE: Final = re.compile(f"[{CJK}]")
+_COMPOUND: Final = re.compile(f"({_KANJI})[{BETWEEN}]?({_KANJI})(?:わせ|[{BETWEEN}])?")
+# Where a word of one kanji ends: before a particle, or what is no kana; 使う goes on.
+_ALONE: Final = re.compile(
+    f"(?<![\u3005-\u3007\u3400-\u9fff]){_KANJI}(?=[をはがのにとでもやへ]|(?!{_KANA}|[\u3005-\u3007\u3400-\u9fff]))"
+)
+_WHICH: Final = "何"  # of which only the answer stands in a text: 何日
+_VAGUE: Final = "何方事時物者等為様際私今"  # words of one kanji that say little, and mostly stand for others
+_KANA_RUN: Final = re.compile(f"(?<![{CJK}])[\u3041-\u3096\u309d-\u309f]{{2,}}")
+_KANA_GRAMMAR: Final = re.compile(
+    "[あこそど](?:う|の|れ|ん|こ|ち|っち)|いつ|いく|なに|なぜ|なん|また|まだ|もう|でも|ですが|では|ので|から|まで|より|について"
+    "|として|とか|する|した|して|され|ある|あり|いる|なる|なっ|でき|ください|たい|ため|とき|こと|もの|ほか|など|すぐ|すで|とても|よく|もし|だけ"
+)
+_PARTICLES: Final = "をはがのにとでもやへ"
+_PARTICLE: Final = re.compile(f"[{_PARTICLES}]")
 _HIRAGANA: Final = re.compile("[\u3041-\u3096\u309d-\u309f]")
-_TOGETHER: Final = 0.3  # the power of the number of its pairs by which each of them weighs less
-RELATED: Final = 0.5
-"""What a word counts where another of its family stands."""
-
-_MIXED: Final = 0.3  # the weight of a pair that is half grammar
-_LONE: Final = 0.6  # of a word of one kanji, which stands in others, too
-_PART_OF_NAME: Final = 0.5
-_CLOSED_UP: Final = 0.3  # of a pair that the query has with a kana in it
 _ASCII: Final = "[0-9a-z]"  # in a pattern; to compile one with all letters takes eight times as long
-_LETTER: Final = re.compile(LETTER)
-_IN_LETTERS: Final = re.compile(f"{LETTER}+")
+_JOINT: Final = "[-_.: ]{0,3}"
+_SOLID: Final = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_PARTS: Final = re.compile(r"[^\W_]+")
+_IN_CODE: Final = re.compile(r"`[^`]*`")
+_CALLED: Final = re.compile(r"\(\)?")
+
+_MOST_TERMS: Final = 80
+_MOST_WORDS: Final = 40  # nobody types more, and a pasted page must not take the time of a hundred searches
+_LONGEST_RUN: Final = 32  # characters of Japanese without a mark; more than one word
+_MOST_KANA, _LONGEST_KANA = 8, 6  # words of hiragana, and characters of one
+
+# What a token counts for beside others that are as rare.
+_LITTLE: Final = 0.05  # a word of grammar
+_KANA_PAIR: Final = 0.02  # a pair of hiragana, which is mostly grammar
+_MIXED: Final = 0.3  # a pair that is half grammar
+_LONE: Final = 0.6  # a word of one kanji, which stands in others, too
+_CLOSED_UP: Final = 0.3  # a pair that the question has with a kana in it
+_PART: Final = 0.5  # a part of a name
+_OF_WORDS: Final = 0.5  # what a hyphen joins to one, if it is words
+_LEAST_PART, _LEAST_WORD = 2, 4  # letters: those of each are more, and one word has so many
+_TOGETHER: Final = 0.3  # the power of the number of its pairs by which each pair of a long word of katakana weighs less
+
+_FEW_GRAMMAR, _MANY_GRAMMAR = 1, 3  # words of grammar: a list may begin with "how to"
+_LISTED, _SPOKEN = 0.1, 0.25  # and the share of the words that they are
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word of the query, folded. `match` asks the index for it in any form; `tokens` are the words it has there.
+    """A token of the question. `match` asks the index for it; a row has it where its tokens have one of the `needles`.
 
-    `root` is a part of it that every form shares; `pattern` finds words that begin with it, of which the `forms` are
-    this word, and the `relatives` among them half of it. Without a pattern, as with Japanese, it is found as it stands,
-    because nothing marks where it begins, or, if it is two kanji, as `compound` has it: with a kana between them, too.
-    `weight` is what it counts for beside others that are as rare; `part_of` is the name that it is a part of.
+    `weight` is what it counts for beside others that are as rare; `part_of` is the token of the name that it is a part
+    of.
     """
 
-    text: str
+    token: str
+    weight: float
     match: str
-    tokens: tuple[str, ...]
-    root: str
-    forms: frozenset[str]
-    pattern: re.Pattern[str] | None
-    weight: float = 1.0
+    needles: tuple[str, ...]
     part_of: str = ""
-    compound: re.Pattern[str] | None = None
-    relatives: frozenset[str] = frozenset()
 
     @property
-    def is_in_letters(self) -> bool:
-        """Tell whether this is a word, a number or a code of an alphabet that has spaces between words."""
-        return self.text.isascii() or _IN_LETTERS.fullmatch(self.text) is not None
+    def is_telling(self) -> bool:
+        """Tell whether this is more than grammar."""
+        return self.weight > _LITTLE
+
+    def hits(self, padded: str) -> int:
+        """Count it in the tokens of a row, `padded` as `pad` does it."""
+        found = padded.count(self.needles[0])
+        return found if len(self.needles) == 1 else max(found, padded.count(self.needles[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of the question as a reader sees it, folded, with its tokens and a pattern for folded text."""
+
+    text: str
+    tokens: tuple[str, ...]
+    pattern: re.Pattern[str]
+    root: str
+    parts: tuple[str, ...] = ()  # of a name
+    inflected: bool = False  # the pattern finds what begins alike; what has other tokens is another word
 
     @property
     def is_number(self) -> bool:
         """Tell whether this is a number, or a code with a digit in it."""
-        return self.text.isascii() and any(each.isdigit() for each in self.text)
+        return self.text.isascii() and any(map(str.isdigit, self.text))
 
-    def shown(self, query: str) -> str:
-        """Return it as a query that has it is written, but for width and case."""
-        return next(iter(as_written(self.text, normalise(query))), self.text)
+    @property
+    def is_latin(self) -> bool:
+        """Tell whether this is a word, a name or a number of an alphabet."""
+        return self.text[:1] < "\u3000"
 
-    def hits(self, text: str) -> float:
-        """Count where the term, in any form, stands in a folded text; a relative of it counts half."""
-        if self.pattern is None and (self.compound is None or self.text[1] not in text):
-            return text.count(self.text)
-        found = self.words(text)
-        if not (found and self.relatives):
-            return len(found)
-        return len(found) - (1 - RELATED) * sum(map(self.relatives.__contains__, found))
-
-    def words(self, text: str) -> list[str]:
-        """Return it as it stands in a normalised text, once for each place."""
-        if self.compound is not None:
-            return self.compound.findall(text)
-        if self.pattern is None:
-            return as_written(self.text, text)
-        if self.root not in text:
-            return []
-        if text.isascii():
-            return list(filter(self.forms.__contains__, self.pattern.findall(text)))
-        return [text[begin:end] for begin, end in self.places(text)]
-
-    def places(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where it begins and ends in a folded text."""
-        if self.pattern is not None:
-            for each in self.pattern.finditer(text):
-                begin, end = each.span()
-                if each[0] in self.forms and not (
-                    _LETTER.match(text, end) or (begin and _LETTER.match(text, begin - 1))
-                ):
-                    yield begin, end
-            return
-        if self.compound is not None:
-            yield from (each.span() for each in self.compound.finditer(text))
-            return
-        at = text.find(self.text)
-        while at >= 0:
-            yield at, at + len(self.text)
-            at = text.find(self.text, at + 1)
+    def places(self, folded: str) -> Iterator[tuple[int, int]]:
+        """Yield where it begins and ends in a folded text, in any form."""
+        if self.root in folded:
+            for found in self.pattern.finditer(folded):
+                if not self.inflected or of_word(found[0]) == self.tokens[0]:
+                    yield found.span()
 
 
-def as_written(folded: str, text: str) -> list[str]:
-    """Return a folded text where it stands in a normalised one, with the long vowel marks that it has there."""
-    if LONG_VOWEL not in text:
-        return [folded] * text.count(folded)
-    pattern = re.compile("".join(f"{re.escape(each)}{LONG_VOWEL}*" for each in folded))
-    return pattern.findall(text)
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question. `text` is folded; `title` are its tokens as a title with the same words has them.
+
+    `words` are those that a reader sees in it, without grammar unless it has no others; `terms` are the tokens by which
+    it is searched for, `phrases` what stands from each word to the next. `kana` may be words of hiragana. `grammar` is
+    the number of words of grammar, `spoken` how far this is a sentence, from 0 to 1; `in_words` tells that it has no
+    Japanese.
+    """
+
+    text: str
+    title: str
+    words: tuple[Word, ...]
+    terms: tuple[Term, ...]
+    phrases: tuple[str, ...]
+    kana: tuple[str, ...]
+    grammar: int
+    spoken: float
+    in_words: bool
+
+    def counted(self, having: Mapping[str, int]) -> Query:
+        """Return the question where so many sections have each term: parts of what nobody has whole count in full."""
+        terms = (
+            replace(each, weight=1.0, part_of="") if each.part_of and not having.get(each.part_of, 0) else each
+            for each in self.terms
+        )
+        return replace(self, terms=tuple(terms))
+
+    @property
+    def telling(self) -> list[Term]:
+        """Return the terms that are more than grammar."""
+        return [term for term in self.terms if term.is_telling]
+
+    @property
+    def tokens(self) -> frozenset[str]:
+        """Return the tokens, of names the whole and the parts."""
+        return frozenset(self.title.split())
+
+    def with_words(self, kana: Iterable[str]) -> Query:
+        """Return the question with some runs of hiragana as words: those that stand in titles."""
+        weights = {pair: _katakana_weight(len(word)) for word in kana for pair in pairs(word)[: len(word) - 1]}
+        if not weights:
+            return self
+        changed = tuple(replace(term, weight=weights.get(term.token, term.weight)) for term in self.terms)
+        added = tuple(japanese_word(word) for word in kana)
+        return replace(self, terms=changed, words=(*self.words, *added))
 
 
-def longest_parts(word: str, text: str) -> list[str]:
-    """Return the parts of a word, of two characters or more, that a text holds: from the left, as long as can be."""
-    parts: list[str] = []
-    at = 0
-    while at < len(word) - 1:
-        end = at + 2
-        if word[at:end] not in text:
-            at += 1
+def query(question: str) -> Query:
+    """Take a question apart."""
+    written = prepared(question).replace(LONG_VOWEL, "")
+    text = foldable(normalise(question))
+    shouted = question.isupper()
+    code = [found.span() for found in _IN_CODE.finditer(written)]
+    weights: dict[str, Term] = {}
+    words: list[Word] = []
+    grammar_words: list[Word] = []
+    said = grammar = 0
+    before = ""
+    for found in PIECE.finditer(written):
+        piece = found[0]
+        if _is_japanese(piece):
+            for run in runs(piece):
+                said += 1
+                if is_hiragana(run) or run.startswith(_WHICH):
+                    grammar += 1
+                    grammar_words.append(japanese_word(run))
+                else:
+                    words += [japanese_word(run[at : at + _LONGEST_RUN]) for at in range(0, len(run), _LONGEST_RUN)]
+            _add(weights, _japanese(piece))
             continue
-        while end < len(word) and word[at : end + 1] in text:
-            end += 1
-        parts.append(word[at:end])
-        at = end
-    return parts
-
-
-def phrase(words: Sequence[str]) -> str:
-    """Return what asks the index for words that follow each other.
-
-    A last word of one character of Japanese is found as the beginning of a word, for the index has each in pairs.
-    """
-    text = " ".join(words).replace('"', '""').replace("\0", " ")
-    return f'"{text}" *' if words and is_character(words[-1]) else f'"{text}"'
-
-
-def any_of(forms_of_word: Sequence[str]) -> str:
-    """Return what asks the index for a word in any of some forms."""
-    each = [phrase([form]) for form in forms_of_word]
-    return each[0] if len(each) == 1 else f"({' OR '.join(each)})"
-
-
-def spellings(text: str) -> list[str]:
-    """Return two kanji as they are and with each kana that may stand between them; other texts as they are."""
-    return [text, *(f"{text[0]}{kana}{text[1]}" for kana in _BETWEEN)] if _PAIR.fullmatch(text) else [text]
-
-
-def term(text: str, weight: float = 1.0, family: frozenset[str] = frozenset()) -> Term:
-    """Make a term of a folded text. The words of its `family` are found where it is looked for in texts, too."""
-    # The index has each part of a name as a word, and would look for a thousand of them behind each other.
-    tokens = tuple("_".join(each.split("_")[:_MOST_TOKENS]) for each in asked(text))[:_MOST_TOKENS]
-    every = forms(text)
-    match = any_of(sorted(every)) if tokens == (text,) else phrase(tokens)
-    every |= family
-    if _PAIR.fullmatch(text):
-        match = f"({' OR '.join(phrase(asked(each)) for each in spellings(text))})"
-        compound = re.compile(f"{text[0]}[{_BETWEEN}]?{text[1]}")
-        return Term(text, match, tokens, text[0], every, None, weight, compound=compound)
-    if not text.isascii() and len(every) == 1:
-        return Term(text, match, tokens, text, every, None, weight)
-    first, last = min(every), max(every)
-    root = first[: next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), None)]
-    more = max(map(len, every)) - len(root)
-    # The word comes first and what stands before it second: so it is looked for at the speed of str.find.
-    pattern = rf"{re.escape(root)}(?<!{_ASCII}(?s:.{{{len(root)}}})){_ASCII}{{0,{more}}}(?!{_ASCII})"
-    return Term(text, match, tokens, root, every, re.compile(pattern), weight, relatives=family)
-
-
-@lru_cache(_MOST_QUERIES)
-def words(query: str) -> tuple[Term, ...]:
-    """Return the words of a query as a reader sees them, without those of grammar unless it has no others."""
-    text = _asked_for(query)
-    every = [word for run in _with_codes(text, runs) for word in _pieces(run)]
-    telling = [word for word in every if not is_grammar(word)]
-    found: list[Term] = []
-    left = _MOST_WORDS
-    for word in list(dict.fromkeys(telling or every))[:_MOST_TERMS]:
-        each = term(word)
-        left -= len(each.tokens)
-        if found and left < 0:
-            break
-        found.append(each)
-    return tuple(found)
-
-
-@lru_cache(_MOST_QUERIES)
-def terms(query: str) -> tuple[Term, ...]:
-    """Return what of a query is counted: its words, parts of names, and its Japanese in pairs of characters.
-
-    A pair with hiragana is half grammar (の設, する), and a part of a name says less than the whole, so they weigh
-    less, as do 取扱 where the query has 取り扱, and the pairs of a long word of katakana, which mostly come together;
-    hiragana alone counts only in a query that has nothing else.
-    """
-    weights = dict[str, float]()
-    parts = dict[str, str]()
-    for run in _with_codes(_asked_for(query), _RUN.findall):
-        if not _JAPANESE.match(run):
-            if run.strip("_") and not is_grammar(run):
-                weights[run] = 1.0
-                parts.update(dict.fromkeys(_JOINING.split(run), run))
-                for other in other_spellings(run):
-                    weights.setdefault(other, 1.0)
-                    parts[other] = run
+        folded = plain(piece)
+        of_it = of_piece(piece)
+        if not of_it:
             continue
-        together = {
-            word[at : at + 2]: (len(word) - 1) ** -_TOGETHER
-            for word in KATAKANA_WORD.findall(run)
-            for at in range(len(word) - 1)
-        }
-        for token in asked(run):
-            if not is_hiragana(token):
-                weights.setdefault(token, _MIXED if _HIRAGANA.search(token) else together.get(token, 1.0))
-        for word in _ALONE.findall(run):
-            if word not in _VAGUE:
-                weights.setdefault(word, _LONE)
-        for first, second in _APART.findall(run):
-            weights.setdefault(first + second, _CLOSED_UP)
-    for name, joined in names(query).items():
-        parts.update(dict.fromkeys(joined, foldable(normalise(name))))
-    for part in filter(None, parts):
-        weights.setdefault(part, _PART_OF_NAME)
-    found = [term(text, weight, relatives(text)) for text, weight in islice(weights.items(), _MOST_COUNTED)]
-    return tuple(replace(each, part_of=parts.get(each.text, "")) for each in found) or words(query)
+        said += 1
+        is_grammar = folded in GRAMMAR or of_it[0] in GRAMMAR or (before == "how" and folded in _HOW_MUCH)
+        before = folded
+        named = (
+            (piece.isupper() and len(piece) > 1 and not shouted)
+            or any(begin < found.start() < end for begin, end in code)
+            or _CALLED.match(written, found.end()) is not None
+        )
+        grammar += is_grammar and not named
+        word = latin_word(piece, of_it)
+        if is_grammar and not named:
+            grammar_words.append(word)
+            _add(weights, [_term(of_it[0], _LITTLE)])
+        else:
+            words.append(word)
+            _add(weights, _latin(piece, of_it))
+    terms = list(weights.values())[:_MOST_TERMS]
+    if not words:
+        terms = [replace(term, weight=max(term.weight, _MIXED)) for term in terms]
+    chosen = list({word.text: word for word in words or grammar_words}.values())[:_MOST_WORDS]
+    spoken = part(grammar, _FEW_GRAMMAR, _MANY_GRAMMAR) * part(grammar / max(said, 1), _LISTED, _SPOKEN)
+    return Query(
+        text,
+        tokens(prepared(question)),
+        tuple(chosen),
+        tuple(terms),
+        tuple(_between(text, one.text, other.text) for one, other in pairwise(chosen)),
+        tuple(islice(dict.fromkeys(_kana_words(written)), _MOST_KANA)),
+        grammar,
+        spoken,
+        text.isascii(),
+    )
 
 
-def _asked_for(query: str) -> str:
-    return _without_asking(_CONTRACTED.sub("", foldable(normalise(query))))
+def part(number: float, least: float, most: float) -> float:
+    """Return where a number lies between two others, from 0 to 1."""
+    return min(max((number - least) / (most - least), 0.0), 1.0)
 
 
-def _without_asking(text: str) -> str:
-    """Leave out what says how it is asked, if there are other words.
+def pad(row_tokens: str) -> str:
+    """Return the tokens of a row such that each has blanks of its own on both sides."""
+    return f" {row_tokens.replace(' ', '  ')} "
 
-    That is `mean` in "what does e-104 mean", `meaning` in "meaning of e-104", and `long` in "how long does it take".
+
+def _add(terms: dict[str, Term], more: Iterable[Term]) -> None:
+    for each in more:
+        known = terms.get(each.token)
+        if known is None or known.weight < each.weight:
+            terms[each.token] = each
+
+
+def _term(token: str, weight: float, parts: Iterable[str] = (), part_of: str = "") -> Term:
+    if is_character(token):
+        return Term(token, weight, f'"{token}" *', (f" {token}",), part_of)
+    joined = " ".join(parts)
+    if joined:
+        spaced = f" {joined.replace(' ', '  ')} "
+        return Term(token, weight, f'("{token}" OR "{joined}")', (f" {token} ", spaced), part_of)
+    return Term(token, weight, f'"{token}"', (f" {token} ",), part_of)
+
+
+def _latin(piece: str, of_it: list[str]) -> Iterator[Term]:
+    """Yield the terms of a word or a name of an alphabet: as a whole, which its parts behind each other are too.
+
+    Words joined by a hyphen mostly are words of their own as well, as in two-dimensional.
     """
-    shorter = _HOW_MUCH.sub("", _MEANING_OF.sub("", text))
-    asked = _WHAT_DOES.search(shorter)
-    for last in deque(_MEAN.finditer(shorter, asked.end()) if asked else (), maxlen=1):
-        shorter = f"{shorter[: last.start()]} {shorter[last.end() :]}"
-    return text if all(map(is_grammar, runs(shorter))) else shorter
+    whole, *parts = of_it
+    if not parts:
+        parts = camel_parts(piece)
+        yield _term(whole, 1.0, mixed_parts(piece) or parts)
+        yield from (_term(each, _PART, part_of=whole) for each in parts)
+        return
+    lengths = [len(each) if each.isalpha() else 0 for each in parts]
+    are_words = "-" in piece and min(lengths) > _LEAST_PART and max(lengths) >= _LEAST_WORD
+    yield _term(whole, _OF_WORDS if are_words else 1.0, parts)
+    for each in parts:
+        if are_words:
+            yield _term(each, 1.0)
+        elif each != whole:
+            yield _term(each, _PART, part_of=whole)
 
 
-def _with_codes(text: str, cut: Callable[[str], list[str]]) -> list[str]:
-    """Cut a folded text, but not the codes in it."""
-    found: list[str] = []
-    at = 0
-    for code in _CODE.finditer(text):
-        if _has_letter_and_digit(code[0]):
-            found += [*cut(text[at : code.start()]), code[0]]
-            at = code.end()
-    return [*found, *cut(text[at:])]
+def _japanese(run: str) -> Iterator[Term]:
+    """Yield the terms of a run of Japanese: its pairs, and words of one kanji."""
+    together = {
+        word[at : at + 2]: _katakana_weight(len(word))
+        for word in KATAKANA_WORD.findall(run)
+        for at in range(len(word) - 1)
+    }
+    many = max(len(run) - 1, 1)
+    for at, token in enumerate(pairs(run)):
+        if at >= many + (len(run) > 1):
+            yield _term(token, _CLOSED_UP)
+        elif at < many:
+            hiragana = len(_HIRAGANA.findall(token))
+            weight = _KANA_PAIR if hiragana == len(token) else _MIXED if hiragana else together.get(token, 1.0)
+            yield _term(token, weight)
+    for word in _ALONE.findall(run):
+        if word not in _VAGUE:
+            yield _term(word, _LONE)
 
 
-@lru_cache(_MOST_SPELLED)
-def other_spellings(code: str) -> tuple[str, ...]:
-    """Return e-104 for e104 and e104 for e-104, as people ask for one where the other is written; none of no code.
-
-    Of e104a there are e-104a, e104-a and e-104-a.
-    """
-    found = _SHORT_CODE.fullmatch(code)
-    if found is None:
-        return ()
-    first, *others = filter(None, found.groups())
-    every = (first + "".join(rest) for rest in product(*((each, f"-{each}") for each in others)))
-    return tuple(each for each in every if each != code)
+def _katakana_weight(length: int) -> float:
+    return math.pow(max(length - 1, 1), -_TOGETHER)
 
 
-def counted(asked: Sequence[Term], having: Mapping[str, int]) -> list[Term]:
-    """Return the terms of a question, but for spellings of a code that nobody has: of these one, if nobody has any."""
-    there = {each.text for each in asked if having[each.match]}
-    found: list[Term] = []
-    for each in asked:
-        if having[each.match] or there.isdisjoint(other_spellings(each.text)):
-            found.append(each)
-            there.add(each.text)
-    return found
+def _kana_words(written: str) -> Iterator[str]:
+    """Yield what may be a word in the hiragana of a question: the beginnings of runs that are not behind kanji."""
+    for run in _KANA_RUN.findall(written):
+        ends = [particle.start() for particle in _PARTICLE.finditer(run, 2)] + [len(run)]
+        for word in (run[:end] for end in ends if end <= _LONGEST_KANA):
+            if not _KANA_GRAMMAR.match(word):
+                yield word
 
 
-def is_whole(word: str, query: str) -> bool:
-    """Tell whether kanji of a query are sure to be a word, as before a particle; 決 of 決まり is none."""
-    text = normalise(query)
-    places = (match.span() for match in _OF_KANJI.finditer(text) if match[0] == word)
-    return any(_BEGINS.match(text, begin) and _ENDED.match(text, end) for begin, end in places)
+def _is_japanese(piece: str) -> bool:
+    return re.match(f"[{CJK}]", piece) is not None
 
 
-def _has_letter_and_digit(code: str) -> bool:
-    return any(map(str.isdigit, code)) and any(map(str.isalpha, code))
+def latin_word(piece: str, of_it: Sequence[str]) -> Word:
+    """Make a word of a piece of an alphabet, with its tokens."""
+    folded = plain(piece)
+    parts = _PARTS.findall(folded) or [folded]
+    of_solid = solid_parts(piece)
+    if len(parts) == 1 and len(of_it) == 1 and folded.isalpha() and len(of_solid) < 2:  # two make a name
+        root = folded[: next((at for at, (a, b) in enumerate(zip(folded, of_it[0], strict=False)) if a != b), None)]
+        root = root[: len(of_it[0])]
+        letters = _ASCII if root.isascii() else r"[^\W_]"
+        pattern = rf"{re.escape(root)}(?<!{letters}(?s:.{{{len(root)}}})){letters}*"
+        return Word(folded, tuple(of_it), re.compile(pattern), root, inflected=True)
+    if len(parts) == 1:
+        parts = (
+            [part.lower() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", piece)]
+            if of_solid
+            else [of_it[0]]
+        )
+    pattern = (
+        f"{re.escape(folded)}|{_JOINT.join(map(re.escape, parts))}" if of_solid else _JOINT.join(map(re.escape, parts))
+    )
+    before = r"(?<![^\W_])(?:0x)?" if folded[:1].isalnum() else ""
+    after = r"(?![^\W_])" if folded[-1:].isalnum() else ""
+    of_name = tuple(of_solid or of_it[1:])
+    return Word(folded, tuple(of_it), re.compile(f"{before}(?:{pattern}){after}"), "", of_name)
 
 
-def is_grammar(word: str) -> bool:
-    """Tell whether a folded word says nothing of what is asked for."""
-    return _STOP_WORD.fullmatch(word) is not None or is_hiragana(word)
+def japanese_word(word: str) -> Word:
+    """Make a word of Japanese, which is found as it stands; two kanji also with a kana between them."""
+    if re.fullmatch(f"{_KANJI}{{2}}", word):
+        pattern = f"{word[0]}[{BETWEEN}]?{word[1]}"
+    else:
+        pattern = "".join(f"{re.escape(each)}{LONG_VOWEL}*" for each in word)
+    return Word(word, tuple(pairs(word)[: max(len(word) - 1, 1)]), re.compile(pattern), word[0])
 
 
-def _pieces(run: str) -> list[str]:
-    if run.isascii():
-        return [run] if run.strip("_") else []
-    return [run[at : at + _LONGEST_RUN] for at in range(0, len(run), _LONGEST_RUN)]
+def stands_alone(word: str, text: str) -> bool:
+    """Tell whether kanji in a text are sure to be a word: between particles, or what is no kana (not 決 of 決まり)."""
+    at = text.find(word)
+    while at >= 0:
+        before, after = text[max(at - 1, 0) : at], text[at + len(word) : at + len(word) + 1]
+        if all(each in _PARTICLES or not _HIRAGANA.match(each) for each in (before, after)):
+            return True
+        at = text.find(word, at + 1)
+    return False
+
+
+def _between(text: str, first: str, second: str) -> str:
+    """Return the question from one word to the next: a phrase, if a text has it too."""
+    start = text.find(first)
+    end = text.find(second, start + len(first))
+    return text[start : end + len(second)] if start >= 0 and end >= 0 else first + second
 
 
 @dataclass(frozen=True, slots=True)
 class RequiredTerm:
-    """A term that the caller wants in what is found, as given (normalised), with its spellings in folded text.
+    """A term that the caller wants in what is found, as given (normalised), with the spellings that stand for it.
 
-    `match` asks the index for any of them in any form, `exact` for the first as it is written; they are empty when the
-    index has no word of it. `literal` is set when the index does not know all of the term, such as the marks of c++ and
-    function_a: a text has it only if it has that.
+    A row has it if it has all of the terms of one spelling; `match` asks the index for that, and is empty if that would
+    not find all of it, such as signs that are no tokens. Then, and where no row has it so, what holds the `literal` has
+    it: a part of a word, too.
     """
 
     text: str
-    spellings: tuple[Term, ...]
+    spellings: tuple[tuple[Term, ...], ...]
     match: str
-    exact: str
     literal: str
 
-    def hits(self, text: str) -> int:
-        """Count where it stands in a folded text, as a part of a word too."""
-        most = 0
-        for each in self.spellings:
-            if each.root in text:
-                most = max(most, text.count(each.text) or len(each.words(text)))
-        return most
+    @property
+    def tokens(self) -> frozenset[str]:
+        """Return the tokens of it as it is written."""
+        return frozenset(
+            token for spelling in self.spellings[:1] for each in spelling for token in each.needles[0].split()
+        )
+
+    def hits(self, padded: str) -> int:
+        """Count how often the tokens of a row have it, `padded` as `pad` does it."""
+        return max((min(each.hits(padded) for each in spelling) for spelling in self.spellings), default=0)
 
 
 def required_term(text: str) -> RequiredTerm:
-    """Make a required term of a normalised text; 取り扱い is found as 取り扱う and 取扱 too, and E104 as E-104.
-
-    So is 引っ越し as 引越, which stands for its other spellings.
-    """
+    """Make a required term of a normalised text; 取り扱い is found as 取り扱う and 取扱 too, and E104 as E-104."""
     folded = foldable(text)
-    codes = other_spellings(folded)
     compound = _COMPOUND.fullmatch(folded)
     pair = "".join(compound.groups()) if compound else folded
-    forms = dict.fromkeys([folded, _LAST_KANA.sub("", folded), _OKURIGANA.sub("", folded), pair, *codes])
-    spellings = tuple(term(each) for each in forms if len(each) > 1 or each == folded != "")
-    match = exact = ""
-    if any(map(str.isalnum, folded)):
-        match, exact = " OR ".join(each.match for each in spellings), phrase(spellings[0].tokens)
-    return RequiredTerm(text, spellings, match, exact, "" if codes or _WHOLE.fullmatch(folded) else folded)
+    written = dict.fromkeys([folded, _LAST_KANA.sub("", folded), _OKURIGANA.sub("", folded), pair])
+    every = [tuple(_required(each)) for each in written if len(each) > 1 or each == folded]
+    spellings = tuple(each for each in every if each)
+    match = " OR ".join(f"({' AND '.join(each.match for each in spelling)})" for spelling in spellings)
+    known = "".join(PIECE.findall(folded)) == folded.replace(" ", "")
+    return RequiredTerm(text, spellings, match if known else "", text)
+
+
+def _required(text: str) -> Iterator[Term]:
+    for piece in PIECE.findall(text):
+        if _is_japanese(piece):
+            run = pairs(piece)[: max(len(piece) - 1, 1)]
+            if len(run) == 1:
+                yield _term(run[0], 1.0)
+            else:
+                phrase = " ".join(run)
+                yield Term(piece, 1.0, f'"{phrase}"', (f" {phrase.replace(' ', '  ')} ",))
+        else:
+            for whole, *parts in filter(None, [of_piece(piece)]):
+                yield _term(whole, 1.0, parts or solid_parts(piece))

@@ -27,10 +27,9 @@ from responses_mcp.manuals.search.candidates import (
     frequencies,
     frequency,
 )
-from responses_mcp.manuals.search.expansion import MOST_SECTIONS, related
-from responses_mcp.manuals.search.query import RELATED, RequiredTerm, Term, counted, is_grammar, phrase, terms, words
+from responses_mcp.manuals.search.query import GRAMMAR, Query, RequiredTerm
 from responses_mcp.manuals.search.scoring import Scored, Scorer, idf, in_name, lift_files
-from responses_mcp.manuals.words import foldable, normalise, runs
+from responses_mcp.manuals.words import is_hiragana, runs
 from responses_mcp.settings.model import LexicalSettings
 
 Key = tuple[str, int]
@@ -112,16 +111,16 @@ class Ranking:
         return list(dict.fromkeys(gate.keys[0] for gate in (self.g0, self.g_req) if gate.keys))
 
 
-def rank(query: str, parts: Sequence[str], search: Search) -> Ranking:
+def rank(asked: Query, parts: Sequence[Query], search: Search) -> Ranking:
     """Rank what a question and its `parts` find; a part that fails is left out (M4.35).
 
     When time runs out while rows are scored, those scored so far are ranked. Raises OutOfTime when there are none.
     """
-    whole = _rank(query, query, search)
+    whole = _rank(asked, asked, search)
     of_parts: list[Ranking] = []
     for part in parts:
         try:
-            of_parts.append(_rank(part, query, search))
+            of_parts.append(_rank(part, asked, search))
         except (OutOfTime, sqlite3.OperationalError):  # the latter such as a phrase that the index cannot parse
             whole.cutoff = TIME_BUDGET
     if any(part.cutoff == TIME_BUDGET for part in of_parts):
@@ -137,9 +136,9 @@ def rank(query: str, parts: Sequence[str], search: Search) -> Ranking:
     return whole
 
 
-def _rank(query: str, question: str, search: Search) -> Ranking:
-    """Rank what a `query`, which is the `question` or a part of it, finds."""
-    of_words, having, found, cutoff = _scored(query, search)
+def _rank(asked: Query, question: Query, search: Search) -> Ranking:
+    """Rank what is `asked`, which is the `question` or a part of it."""
+    of_words, having, found, cutoff = _scored(asked, question, search)
     certainty = found.certainty
     scored = _in_order({**of_words, **having})
     own = {key: each.score for key, each in of_words.items()}
@@ -199,7 +198,9 @@ class _Found(NamedTuple):
     certainty: float
 
 
-def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Scored], _Found, str | None]:
+def _scored(
+    asked: Query, question: Query, search: Search
+) -> tuple[dict[Key, Scored], dict[Key, Scored], _Found, str | None]:
     """Return what was scored and found, and what kept other rows out.
 
     First the sections that words of the question find, then those that have a required term, each with its best row as
@@ -207,48 +208,39 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
     """
     reader, check = search.reader, search.check
     scored: list[Scored] = []
-    found = Candidates([], [], [], [], whole=True)
+    found = Candidates([], [], [], [], whole=True, holding={})
     scorer: Scorer | None = None
     cutoff: str | None = None
     telling: list[float] = []
     try:
-        asked = terms(query)
-        known = search.frequencies or frequencies([reader], asked)
-        weighed = [each for term in counted(asked, known.having) for each in _weighed(known, term)]
-        beside = [_weight_beside(reader, each, query) for each in search.required]
-        most_telling = max((weight for _, weight, there in weighed if there), default=0.0)
-        telling = [min(weight / most_telling, 1.0) ** _RARE if most_telling else 1.0 for weight in beside]
-        scorer = Scorer(
-            query,
-            words(query),
-            weighed,
-            [
-                (each, share if weight else float(not _is_grammar(each)), share if weight else 0.0)
-                for each, weight, share in zip(search.required, beside, telling, strict=True)
-            ],
-            search.lexical,
-            average=known.average,
-            manual_id=search.manual_id,
+        asked = asked.with_words(reader.in_titles(asked.kana))
+        known = search.frequencies or frequencies([reader], asked.terms)
+        asked = asked.counted(known.having)
+        found = candidates(reader, asked, search.required, ANY_WORD_COMPARED if search.compared else ANY_WORD)
+        most_telling = max(
+            (each.weight * idf(known.sections, many) for each in asked.terms if (many := known.having[each.token])),
+            default=0.0,
         )
-        most = ANY_WORD_COMPARED if search.compared else ANY_WORD
-        found = candidates(reader, asked, search.required, most, known.related)
-        if not found.of_words and any(each.hits(in_name(search.manual_id)) for each in asked):
-            found = found._replace(of_words=reader.first(most))
+        beside = [_weight_beside(reader, each, question) for each in search.required]
+        telling = [min(weight / most_telling, 1.0) ** _RARE if most_telling else 1.0 for weight in beside]
+        required = [
+            (each, share if weight else float(not _is_grammar(each)), share if weight else 0.0)
+            for each, weight, share in zip(search.required, beside, telling, strict=True)
+        ]
+        scorer = Scorer(asked, known, required, found.holding, search.lexical, manual_id=search.manual_id)
+        if not found.of_words and any(each.hits(in_name(search.manual_id)) for each in asked.terms):
+            found = found._replace(of_words=reader.first(ANY_WORD))
         ids = [each for each in dict.fromkeys(chain(*zip_longest(found.of_words, found.required))) if each is not None]
         cutoff = "candidate_cap" if len(ids) > search.most or not found.whole else None
         for row in reader.rows(ids[: search.most]):
             check()
             scored.append(scorer.look(row))
         by_words = set(found.of_words)
-        of_question = [each for each in scored if each.row.id in by_words]
-        scorer.score(scored, of_question)
-        if scorer.prose and known.manuals == 1:  # what one of several shares would lift the one that fits worst
+        scorer.score(scored, [each for each in scored if each.row.id in by_words])
+        best = {each.row.id: each for pool in _pools(scored, found.of_words) for each in pool[:_REFINED]}
+        for number, text in reader.texts(best).items():
             check()
-            scorer.expand(scored, _related(reader, asked, of_question))
-        of_words, having = _pools(scored, found.of_words)
-        for each in {each.row.id: each for pool in (of_words, having) for each in pool[:_REFINED]}.values():
-            check()
-            scorer.refine(each)
+            scorer.refine(best[number], text.text)
     except (OutOfTime, sqlite3.OperationalError):
         with suppress(OutOfTime):  # which is how SQLite was interrupted, perhaps
             check()
@@ -270,48 +262,19 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
     )
 
 
-def _related(reader: Reader, asked: Sequence[Term], scored: Sequence[Scored]) -> list[tuple[Term, float]]:
-    """Return words that the best rows share, with what each counts for."""
-    best = sorted(scored, key=lambda each: (-each.score, each.row.id))[:MOST_SECTIONS]
-    texts = [(f"{each.title} {each.row.body}", each.score) for each in best]
-    said = frozenset[str]().union(*(each.forms for each in asked))
-    return related(texts, said, lambda word: idf(reader.manual.sections, reader.having(phrase([word]))))
-
-
-def _weighed(known: Frequencies, term: Term) -> list[tuple[Term, float, bool]]:
-    """Return a term with what it is worth where the question is asked, and whether it is there at all.
-
-    A word that only another manual has tells that the question is about that one. One of which only others of its
-    family are there is so for a half.
-    """
-    having = known.having[term.match]
-    weight = term.weight * idf(known.sections, having)
-    if term.text in known.related:
-        return [(term, weight * RELATED, True), (term, weight * (1 - RELATED), False)]
-    return [(term, weight, having > 0)]
-
-
-def _is_said(required: RequiredTerm, query: str) -> bool:
-    """Tell whether a required term is a word of the query: in another form, and as a word of grammar, too.
-
-    A part of a word in an alphabet is another word.
-    """
-    folded = foldable(normalise(query))
-    if any(each.hits(folded) for each in required.spellings):
-        return True
-    said = frozenset[str]().union(*(each.forms for each in terms(query)))
-    parts = terms(required.text)
-    return bool(parts) and not any(each.forms.isdisjoint(said) for each in parts)
+def _is_said(required: RequiredTerm, asked: Query) -> bool:
+    """Tell whether a required term is a word of the question, in any form: that has its tokens, or some of a name."""
+    return bool(required.tokens) and required.tokens <= asked.tokens
 
 
 def _is_grammar(required: RequiredTerm) -> bool:
     said = runs(required.text)
-    return bool(said) and all(map(is_grammar, said))
+    return bool(said) and all(each in GRAMMAR or is_hiragana(each) for each in said)
 
 
-def _weight_beside(reader: Reader, required: RequiredTerm, query: str) -> float:
-    """Return what a required term is worth beside the words of the query: nothing if it is among them, or grammar."""
-    having = 0 if _is_said(required, query) or _is_grammar(required) else frequency(reader, required)
+def _weight_beside(reader: Reader, required: RequiredTerm, asked: Query) -> float:
+    """Return what a required term is worth beside the question: nothing if it is a word of it, or grammar."""
+    having = 0 if _is_said(required, asked) or _is_grammar(required) else frequency(reader, required)
     return idf(reader.manual.sections, having) if having else 0.0
 
 

@@ -47,7 +47,7 @@ def write(store: Store, found: dict[int, str], model: str = MODEL, *, replacing:
 def kept(store: Store, model: str = MODEL) -> dict[str, str]:
     """Return which text has the vectors of which."""
     with store.reading(unchecked) as connection:
-        rows = connection.execute("SELECT id, body FROM section").fetchall()
+        rows = connection.execute("SELECT id, text FROM section").fetchall()
         found = dict(vectors.vectors(connection, model, 2, [number for number, _ in rows]))
         assert (
             connection.execute("SELECT count(*) FROM vector WHERE section NOT IN (SELECT id FROM section)").fetchone()[
@@ -84,7 +84,7 @@ def test_a_section_that_changes_loses_its_vectors_and_the_others_of_its_file_kee
     shelf.write("a.md", "# A\n\none\n\n## New\n\nfour\n\n## B\n\nTWO!\n\n## C\n\nthree\n")
     updated(store, shelf)
     assert kept(store) == {"one": "one", "three": "three", "other": "other"}
-    assert list(pending(store).values()) == ["four", "two!"]
+    assert list(pending(store).values()) == ["four", "TWO!"]
 
 
 def test_another_title_or_other_headings_above_are_a_change(store: Store, shelf: Shelf) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.manuals.cancellation import unchecked
-from responses_mcp.manuals.search.query import required_term
+from responses_mcp.manuals.search.query import query, required_term
 from responses_mcp.manuals.search.ranking import Gate, Ranking, Search, rank
 from responses_mcp.manuals.search.selection import Selection, cut_off, select, spread
 from responses_mcp.settings.model import FindSettings, LexicalSettings
@@ -19,7 +19,7 @@ PLAIN = FindSettings(exploration_enabled=False)
 
 
 def ranked() -> Ranking:
-    ranking = rank("red lamp", (), Search(MANY, [required_term("glass")], LexicalSettings(), 4000, unchecked))
+    ranking = rank(query("red lamp"), (), Search(MANY, [required_term("glass")], LexicalSettings(), 4000, unchecked))
     ranking.holding = []
     ranking.g0 = replace(ranking.g0, keys=ranking.order)  # so that its best is the best of all
     ranking.g_req = replace(ranking.g_req, keys=ranking.order)

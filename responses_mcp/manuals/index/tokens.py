@@ -1,0 +1,187 @@
+"""Tokens: what the index counts instead of words. The same function makes them of texts and of questions.
+
+A token of an alphabet is a stem without accents. A name is a token as a whole, without its joints, and so are its
+parts: `v-on` gives `von`, `v` and `on`; `Array.from` gives `array.from`, `array` and `from`. `E-104` and `E104` are one
+token, and so are `wi-fi` and `WiFi`. Japanese is cut into pairs of characters. Signs of code, such as `=>`, are tokens
+too.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from itertools import chain
+from operator import add
+from typing import Final
+
+from responses_mcp.manuals.words import CJK, LONG_VOWEL, stem, unmarked
+
+FORM: Final = 1
+"""Names this way of making tokens: an index that was made in another way is made anew."""
+
+TOKENIZER: Final = "ascii tokenchars '!#$%&*+-./:<=>?@^_|~'"
+"""What SQLite is given to cut tokens where they were joined: at blanks, and nowhere else."""
+
+# Letters and digits, but for Japanese; to leave it out of all letters would take three times as long.
+_LETTERS: Final = (
+    r"0-9A-Za-z\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02c1\u0300-\u0374\u0376-\u037d\u0386"
+    r"\u0388-\u03f5\u03f7-\u0481\u0483-\u0559\u0561-\u1fff\u2c00-\u2dff\ua000-\uabff\U00010000-\U0001efff"
+)
+_WORD: Final = f"[{_LETTERS}]+"
+_SIGNS: Final = "[!%&*+/:<=>?@^|~.-]{2,}"
+_JOINT: Final = r"(?:[-_.]{1,3}|::|'|,(?<=[0-9],)(?=[0-9]{3}(?![0-9])))"
+_NAME: Final = rf"{_WORD}(?:{_JOINT}{_WORD})*(?:\+\+|#(?![\w#]))?"
+PIECE: Final = re.compile(rf"[{CJK}]+|{_NAME}|{_SIGNS}")
+"""What of a text becomes tokens: a run of Japanese, a word or a name of an alphabet, or signs."""
+
+_ASCII_PIECE: Final = re.compile(rf"{_NAME.replace(_LETTERS, '0-9A-Za-z')}|{_SIGNS}")
+_PARTS: Final = re.compile(_WORD)
+_FIRST_OF_JAPANESE: Final = "\u3005"
+_SEGMENTS: Final = re.compile(r"(?:\.|::)+[-_]*")
+_JOINTS: Final = re.compile("[-_',]+")
+_APOSTROPHE: Final = re.compile(r"(?:n't|'(?:s|d|m|t|re|ve|ll))\Z")
+_NOT: Final = ("can't", "won't", "cannot")
+_HEXADECIMAL: Final = re.compile("0x([0-9a-f]{3,})")
+_MIXED: Final = re.compile(r"([a-z]{1,8})([0-9]{1,8})([a-z]{0,4})|([0-9]{1,8})([a-z]{1,4})")
+_MARKUP: Final = re.compile(r"[-*./~:|]+|=={3,}|<!-+|-+>|/[>*]+|\*+/")  # signs of Markdown and comments, not of code
+_OF_CODE: Final = ("||", "::", "|>", "->")
+_LONGEST_SIGNS: Final = 4
+_EVEN: Final = re.compile(r"([0-9]{1,4})\.0")  # OAuth 2.0 is OAuth 2
+_KANJI: Final = r"[\u3400-\u4dbf\u4e00-\u9fff]"
+# Of two verbs in one, as in 取り扱い and 問い合わせ, each kana may be written or left out.
+BETWEEN: Final = "いきしちみりけえせめれっ"
+_APART: Final = re.compile(f"(?=({_KANJI})[{BETWEEN}]({_KANJI}))")
+_MOST_PARTS: Final = 8  # of a name that is a token as a whole
+_LONGEST_KEPT: Final = 40  # characters of a piece whose tokens are remembered
+_LONGEST_RUN_KEPT: Final = 6  # characters of a run of Japanese; longer ones hardly come again
+_MOST_KEPT: Final = 200_000
+
+# Each begins at a word and never goes back, so that a text without end is read once.
+_CAMEL: Final = re.compile(r"(?<![A-Za-z0-9])(?:[A-Z]*+[a-z0-9]++[A-Z][A-Za-z0-9]*+|[A-Z]{2,}+[a-z]{2,}+[0-9]*+)")
+_CAMEL_PART: Final = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]{2,}")
+
+
+class _Kept(dict[str, str]):
+    """The tokens of pieces, with blanks between, made when they are first asked for."""
+
+    def __missing__(self, piece: str) -> str:
+        made = " ".join(pairs(piece) if piece[0] >= _FIRST_OF_JAPANESE else _of_latin(piece))
+        if len(piece) <= (_LONGEST_RUN_KEPT if piece[0] >= _FIRST_OF_JAPANESE else _LONGEST_KEPT):
+            if len(self) >= _MOST_KEPT:
+                self.clear()
+            self[piece] = made
+        return made
+
+
+class _KeptParts(dict[str, str]):
+    """The tokens of the words that capitals tell apart in a piece; nothing of most."""
+
+    def __missing__(self, piece: str) -> str:
+        made = ""
+        if piece[0] < _FIRST_OF_JAPANESE and not (piece.isalpha() and (piece.islower() or piece.istitle())):
+            made = " ".join(chain.from_iterable(map(solid_parts, _PARTS.findall(piece))))
+        if len(piece) <= _LONGEST_KEPT:
+            if len(self) >= _MOST_KEPT:
+                self.clear()
+            self[piece] = made
+        return made
+
+
+_KEPT: Final = _Kept()
+_KEPT_PARTS: Final = _KeptParts()
+
+
+def tokens(text: str) -> str:
+    """Return the tokens of a prepared text in their order, each once for each place, with single blanks between."""
+    return " ".join(filter(None, map(_KEPT.__getitem__, _pieces(text))))
+
+
+def tokens_and_parts(text: str) -> tuple[str, str]:
+    """Return the tokens of a prepared text, and those of the words joined in names such as getElementById."""
+    pieces = _pieces(text)
+    parts = " ".join(filter(None, map(_KEPT_PARTS.__getitem__, dict.fromkeys(pieces))))
+    if parts:
+        parts = " ".join(dict.fromkeys(parts.split()))
+    return " ".join(filter(None, map(_KEPT.__getitem__, pieces))), parts
+
+
+def _pieces(text: str) -> list[str]:
+    if text.isascii():
+        return _ASCII_PIECE.findall(text)
+    return PIECE.findall(text.replace(LONG_VOWEL, "") if LONG_VOWEL in text else text)
+
+
+def of_piece(piece: str) -> list[str]:
+    """Return the tokens of a piece of text, of a name the whole first."""
+    return _KEPT[piece].split()
+
+
+def _of_latin(piece: str) -> list[str]:
+    if not piece[0].isalnum():
+        known = len(piece) <= _LONGEST_SIGNS and (piece in _OF_CODE or not _MARKUP.fullmatch(piece))
+        return [piece] if known else []
+    if piece[-1] in "+#":
+        name = piece.rstrip("+#")
+        return [piece.lower()] if len(name) == 1 else _of_latin(name)
+    folded = plain(piece)
+    if folded.isalpha():
+        return [stem(folded)]
+    if "'" in folded:
+        folded = "not" if folded in _NOT else _APOSTROPHE.sub("", folded)
+    parts: list[str] = _PARTS.findall(folded.replace(",", ""))
+    if len(parts) == 1:
+        return [of_word(parts[0])]
+    if (even := _EVEN.fullmatch(folded)) is not None:
+        return [even[1], folded]
+    of_parts = map(of_word, parts)
+    if len(parts) > _MOST_PARTS:
+        return list(of_parts)
+    whole = ".".join(_JOINTS.sub("", segment) for segment in _SEGMENTS.split(folded))
+    return [stem(whole), *of_parts]
+
+
+def of_word(word: str) -> str:
+    """Return the token of a folded word: its stem, or of a hexadecimal number its digits."""
+    if word.isalpha():
+        return stem(word)
+    hexadecimal = _HEXADECIMAL.fullmatch(word)
+    return hexadecimal[1] if hexadecimal is not None else word
+
+
+def plain(word: str) -> str:
+    """Return a word of an alphabet folded: in lower case, without accents."""
+    return word.lower() if word.isascii() else unmarked(word.casefold())
+
+
+def pairs(run: str) -> list[str]:
+    """Return a run of Japanese in pairs of characters, then the last character alone, then 取扱 of 取り扱い.
+
+    So each character begins a token, and one that is asked for alone is found by that.
+    """
+    found = [*map(add, run, run[1:]), run[-1]]
+    if len(run) > 2:  # characters, two of them kanji
+        found += map("".join, _APART.findall(run))
+    return found
+
+
+def solid_parts(word: str) -> list[str]:
+    """Return the tokens of what capitals or digits tell apart in a word, as in getElementById, OAuth2 and 10ms."""
+    return list(dict.fromkeys([*camel_parts(word), *mixed_parts(word)]))
+
+
+def camel_parts(word: str) -> list[str]:
+    """Return the tokens of the words that capitals tell apart in a name, none of another word."""
+    if not _CAMEL.fullmatch(word):
+        return []
+    return [stem(part.lower()) for part in _CAMEL_PART.findall(word) if len(part) > 1]
+
+
+def mixed_parts(word: str) -> list[str]:
+    """Return the tokens of the letters and the digits of a word that has both, none of another word."""
+    mixed = _MIXED.fullmatch(plain(word)) if word.isascii() else None
+    return [stem(part) for part in mixed.groups() if part] if mixed is not None else []
+
+
+def is_character(token: str) -> bool:
+    """Tell whether a token is one character of Japanese."""
+    return len(token) == 1 and not token.isascii() and unicodedata.category(token) == "Lo"
