@@ -234,7 +234,7 @@ async def test_words_of_the_question_that_no_manual_has_are_told(
 
 async def test_a_file_that_cannot_be_searched_keeps_no_word_from_being_told(tmp_path: Path) -> None:
     write(tmp_path, "valves/a.md", "# Cats\n\nTreat cats that have ringworm.\n")
-    (tmp_path / "valves/latin.md").write_bytes(b"# Gr\xfc\xdfe \x81\n")
+    (tmp_path / "valves/image.md").write_bytes(b"\0\1")
     async with desk(settings_for(tmp_path)) as here:
         found = await searched(here, "cats with ringwrom")
         assert not found["complete"]
