@@ -1,6 +1,8 @@
 """Files as people have them, as a client sees them: each format is found, read at the place found, and listed."""
 
+import io
 import json
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,36 @@ def write(root: Path, path: str, content: str | bytes) -> None:
     file = root / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def word(body: str, head: str = "") -> bytes:
+    """Return a Word document of a German Word: the ids of its styles are its own, their names are not."""
+    space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    styles = "".join(
+        f'<w:style w:type="paragraph" w:styleId="berschrift{level}"><w:name w:val="heading {level}"/></w:style>'
+        for level in (1, 2)
+    )
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/styles.xml", f"<w:styles {space}>{styles}</w:styles>")
+        archive.writestr("word/document.xml", f"{head}<w:document {space}><w:body>{body}</w:body></w:document>")
+    return packed.getvalue()
+
+
+def paragraph(text: str, style: str = "", kind: str = "") -> str:
+    properties = (f'<w:pStyle w:val="{style}"/>' if style else "") + kind
+    return f"<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
+
+
+WORD = word(
+    paragraph("Pumps", "berschrift1")
+    + paragraph("Intro.")
+    + paragraph("Running dry", "berschrift2")
+    + "<w:p><w:r><w:t>Ten </w:t></w:r><w:r><w:instrText>PAGE</w:instrText><w:t>seconds.</w:t></w:r>"
+    "<w:del><w:r><w:delText>Nine.</w:delText></w:r></w:del></w:p>"
+    + paragraph("ふとんの出し方", "", "<w:numPr/>")
+    + f"<w:tbl><w:tr><w:tc>{paragraph('a')}</w:tc><w:tc>{paragraph('b &amp; c')}{paragraph('d')}</w:tc></w:tr></w:tbl>"
+)
 
 
 async def first(here: Desk, query: str) -> dict[str, Any]:
@@ -146,12 +178,13 @@ Intro.
         ("a.org", ORG, 4),
         ("a.html", HTML, 4),
         ("a.ipynb", json.dumps(NOTEBOOK), 5),
+        ("a.docx", WORD, 5),
         ("pumps.1", MAN, 4),
         ("pumps.8", MDOC, 5),
     ],
 )
 async def test_a_section_of_each_format_is_found_by_its_heading_and_read(
-    tmp_path: Path, path: str, text: str, line: int
+    tmp_path: Path, path: str, text: str | bytes, line: int
 ) -> None:
     write(tmp_path, f"m/{path}", text)
     async with desk(settings_for(tmp_path)) as here:
@@ -198,11 +231,12 @@ async def test_plain_text_is_cut_at_underlined_and_at_numbered_lines(tmp_path: P
         ("a.org", ORG, "Ten seconds. See the book."),
         ("a.html", HTML, "See the book.\n\na | b"),
         ("a.ipynb", json.dumps(NOTEBOOK), "```\n# no heading\nrun()\n```\n\n```\nIt ran.\n```"),
+        ("a.docx", WORD, "Running dry\n\nTen seconds.\n\n- ふとんの出し方\n\na | b & c d\n"),
         ("pumps.1", MAN, "--dry=N\nTen seconds."),
         ("pumps.8", MDOC, "pump\n[-n seconds]\nTen seconds."),
     ],
 )
-async def test_markup_becomes_the_text_in_it(tmp_path: Path, path: str, text: str, shown: str) -> None:
+async def test_markup_becomes_the_text_in_it(tmp_path: Path, path: str, text: str | bytes, shown: str) -> None:
     write(tmp_path, f"m/{path}", text)
     async with desk(settings_for(tmp_path)) as here:
         await here.call("manual_ls")
@@ -218,6 +252,7 @@ async def test_markup_becomes_the_text_in_it(tmp_path: Path, path: str, text: st
         ("a.3p", "man"),
         ("a.text", "txt"),
         ("a.ipynb", "ipynb"),
+        ("a.DOCX", "docx"),
     ],
 )
 async def test_a_listing_tells_the_type_of_each_file(tmp_path: Path, path: str, kind: str) -> None:
@@ -236,6 +271,25 @@ async def test_what_is_no_file_of_its_type_is_told_and_other_files_are_found(tmp
         assert (found["complete"], found["reason"]) == (False, "m: 1 file not searched (not_a_notebook)")
         failed = await here.fail("manual_scan", manual_id="m", path="a.ipynb")
         assert failed["code"] == "conflict"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"PK\x03\x04 cut off", "not_a_word_document"),
+        (word("<w:p>"), "not_a_word_document"),
+        (word("&a;", '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">]>'), "not_a_word_document"),
+        (word(paragraph(" " * 33 * 1024 * 1024)), "unpacks_to_too_much"),
+    ],
+)
+async def test_a_word_document_that_is_none_or_unpacks_to_too_much_is_named(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
+    write(tmp_path, "m/a.docx", content)
+    write(tmp_path, "m/b.md", "# Seals\n\nTwo seconds.\n")
+    async with desk(settings_for(tmp_path)) as here:
+        found = await here.call("manual_search", query="seals")
+    assert (found["complete"], found["reason"]) == (False, f"m: 1 file not searched ({reason})")
 
 
 @pytest.mark.parametrize("front", ["search:\n  exclude: true\n", "search: {exclude: true}\n"])

@@ -9,7 +9,7 @@ from typing import BinaryIO, Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, encoding_of, spans
-from responses_mcp.manuals.formats import CONVERTERS, PLAIN
+from responses_mcp.manuals.formats import CONVERTERS, PACKED, PLAIN
 from responses_mcp.manuals.formats.document import Document, Unserved, checked_lines
 from responses_mcp.manuals.requests.paths import file_type
 
@@ -33,6 +33,8 @@ def content_of(handle: BinaryIO, most: int, check: CancellationCheck) -> bytes:
 def document_of(path: str, content: bytes, check: CancellationCheck) -> Document:
     """Return what is served of a file. Raises `Unserved`."""
     kind = file_type(path) or "md"
+    if kind in PACKED:
+        return PACKED[kind](content, check)
     source = io.BytesIO(content)
     encoding = encoding_of(source, check)
     if encoding is None:

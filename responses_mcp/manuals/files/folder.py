@@ -52,7 +52,7 @@ OTHER_FORMAT: Final = "format_not_served"
 
 DOCUMENTS: Final = frozenset(
     {
-        *(".pdf", ".doc", ".docx", ".odt", ".rtf", ".epub", ".ppt", ".pptx", ".odp", ".xls", ".xlsx", ".ods"),
+        *(".pdf", ".doc", ".odt", ".rtf", ".epub", ".ppt", ".pptx", ".odp", ".xls", ".xlsx", ".ods"),
         *(".djvu", ".chm", ".mobi", ".pages", ".numbers", ".key"),
     }
 )

@@ -236,7 +236,7 @@ def steadily(
 def _text_of(folder: Folder, manual_id: str, handle: BinaryIO, stamp: Stamp, check: CancellationCheck) -> Text:
     kind = file_type(handle.name) or "md"
     anchors = folder.anchors(manual_id, handle.name, stamp)
-    if kind not in CONVERTERS or (kind in PLAIN and stamp.size > folder.largest):
+    if kind in PLAIN and (kind not in CONVERTERS or stamp.size > folder.largest):
         return Text(handle, stamp, anchors, check, kind)
     if stamp.size > folder.largest:
         raise ManualsError(

@@ -1,8 +1,8 @@
 """Formats: from the text of a file to what is served of it, for each type that `paths.file_type` knows.
 
 Files of `PLAIN` types can be served as they are, whatever their size, and need an outline alone. `CONVERTERS` take the
-text of others, and what they call now and then to learn whether to stop. JSON is in both: it is converted unless it is
-too large.
+text of others, and `PACKED` the bytes of files that are no text. Both take what they call now and then to learn whether
+to stop. JSON is in two of them: it is converted unless it is too large.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck
-from responses_mcp.manuals.formats import asciidoc, html, json, man, markdown, mdx, notebook, org, plain, rst
+from responses_mcp.manuals.formats import asciidoc, docx, html, json, man, markdown, mdx, notebook, org, plain, rst
 from responses_mcp.manuals.formats.document import Document, Outline
 
 PLAIN: Final[Mapping[str, Callable[[Iterable[str]], Outline]]] = {
@@ -33,3 +33,6 @@ CONVERTERS: Final[Mapping[str, Callable[[str, CancellationCheck], Document]]] = 
     "man": man.convert,
 }
 """What makes documents of the texts of other files. They raise `Unserved`."""
+
+PACKED: Final[Mapping[str, Callable[[bytes, CancellationCheck], Document]]] = {"docx": docx.convert}
+"""What makes documents of files that are no text. They raise `Unserved`."""
