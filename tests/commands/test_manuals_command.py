@@ -836,10 +836,10 @@ def test_read_as_json_says_what_was_read(manuals: Command, root: Path) -> None:
 
 
 def test_read_says_when_bytes_were_replaced(manuals: Command, root: Path) -> None:
-    (root / "guide/latin.md").write_bytes(b"# Caf\xe9\n")
+    (root / "guide/latin.md").write_bytes("# ふとんの出し方\n".encode() + b"Caf\xe9\n")
     for more in ([], ["--all"]):
         code, out, err = manuals("read", "guide", "latin.md", *more)
-        assert (code, out) == (0, "# Caf\ufffd\n")
+        assert (code, out) == (0, "# ふとんの出し方\nCaf\ufffd\n")
         assert err == "the file is not all valid UTF-8; 1 place of it had to be replaced.\n"
 
 
