@@ -444,3 +444,11 @@ async def test_one_odd_byte_drops_no_file(tmp_path: Path) -> None:
         assert ([row["path"] for row in found["results"]], found["complete"]) == (["a.md"], True)
         page = await here.call("manual_scan", manual_id="m", path="a.md")
     assert page["decoding_replacements"] == 1
+
+
+async def test_json_of_brackets_alone_is_served_as_it_is(tmp_path: Path) -> None:
+    text = "[" * 2000 + "]" * 2000
+    write(tmp_path, "m/a.json", text)
+    async with desk(settings_for(tmp_path)) as here:
+        await here.call("manual_ls")
+        assert (await here.call("manual_scan", manual_id="m", path="a.json"))["text"] == text

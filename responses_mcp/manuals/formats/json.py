@@ -26,6 +26,7 @@ _SLIGHT: Final = 40  # characters of what is no row of its own
 _SLIGHT_NAMELESS: Final = 120  # the same, of what has no name, nor anything in it
 _DEEPEST: Final = 60  # levels that are cut
 _LONG_LINES: Final = 200  # characters that lines have on the average where JSON is not meant to be read
+_MOST_GROWN: Final = 5  # times its size that the indentation of JSON may take
 _TOKENS_BETWEEN_CHECKS: Final = 4096
 
 
@@ -73,8 +74,9 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def _indented(text: str, check: CancellationCheck) -> str:
-    """Return JSON with each member on a line; empty objects and arrays stay on theirs."""
+    """Return JSON with each member on a line, empty ones apart; or as it is, where that would grow too much."""
     parts: list[str] = []
+    room = _MOST_GROWN * len(text)  # or a file of brackets alone would take a hundred times its size
     level = 0
     before = ""
     for number, token in enumerate(_TOKEN.finditer(text)):
@@ -85,6 +87,9 @@ def _indented(text: str, check: CancellationCheck) -> str:
         level = max(level - closes, 0)
         if (closes and before not in ("{", "[")) or (before in ("{", "[", ",") and not closes):
             parts.append("\n" + "  " * min(level, _DEEPEST))
+            room -= len(parts[-1])
+            if room < 0:
+                return text
         parts.append(": " if mark == ":" else mark)
         level += mark in ("{", "[")
         before = mark
@@ -92,17 +97,20 @@ def _indented(text: str, check: CancellationCheck) -> str:
 
 
 def _read(text: str, check: CancellationCheck) -> _Container:
-    """Return all of a text as the members of one container."""
+    """Return all of a text as the members of one container; what is too deep to be cut is one member of any kind."""
     whole = _Container(0, "", is_object=False, end=len(text))
     open_ones = [whole]
     key: str | None = None
     key_begin = 0
     valued = False  # whether a colon came behind the key
+    deeper = 0  # levels below those that are cut
     for number, token in enumerate(_TOKEN.finditer(text)):
         if not number % _TOKENS_BETWEEN_CHECKS:
             check()
         mark, top = token[0], open_ones[-1]
-        if mark == ":":
+        if deeper:
+            deeper += (mark in ("{", "[")) - (mark in ("}", "]"))
+        elif mark == ":":
             valued = key is not None
         elif mark == ",":
             key, valued = None, False
@@ -115,7 +123,10 @@ def _read(text: str, check: CancellationCheck) -> _Container:
             key, key_begin = mark.strip('"'), token.start()
         else:
             begin = key_begin if valued else token.start()
-            if mark in ("{", "["):
+            if mark in ("{", "[") and len(open_ones) > _DEEPEST:
+                top.members.append((begin, None))
+                deeper = 1
+            elif mark in ("{", "["):
                 container = _Container(begin, key or "", mark == "{", len(text))
                 top.members.append((begin, container))
                 open_ones.append(container)
