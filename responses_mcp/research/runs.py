@@ -541,7 +541,12 @@ class Research:
         if handle.found is not None:
             return await self._finish(row, handle.found)
         if isinstance(error, _WithdrawnError):
-            await self._meter.settle(_call(row), UNSENT)
+            # Another process may have sent it: its guess stands in the same row of the ledger until the end is known.
+            is_sent = True
+            with suppress(RunsFileUnusable):
+                found = await self._find(row.id)
+                is_sent = found is not None and found.sent is not None
+            await self._meter.settle(_call(row), MAYBE_PAID if is_sent else UNSENT)
             return None
         if handle.sent and error is None and row.key and not here.late:
             return None  # it was left

@@ -1006,6 +1006,30 @@ async def test_what_a_run_used_that_another_process_finishes_is_in_the_ledger(tm
     assert settled.usd == pytest.approx(view.usage["cost_usd"])
 
 
+@pytest.mark.clock("real")
+async def test_who_joined_a_run_that_another_process_sends_leaves_its_guess_in_the_ledger(tmp_path: Path) -> None:
+    upstream = slow(0.5)
+    upstream.script = [Error(429, retry_after="1")]
+    settings = replace(settings_for(tmp_path), usage=UsageSettings(ledger=True))
+    with trio.fail_after(60):
+        async with (
+            open_research(settings, api=upstream.api()) as one,
+            open_research(settings, api=upstream.api()) as two,
+        ):
+            run = await one.start("why?")
+            await trio.sleep(0.3)
+            assert await two.start("why?") == run
+            await has_id(two, run)
+            await trio.sleep(1.5)  # in which the first process learns that it is too late to send
+            (left,) = rows(tmp_path, "day", 1, None)
+            assert (left.calls, left.guessed > 0) == (1, True)
+            view = await two.result(run, wait_seconds=40)
+    (settled,) = rows(tmp_path, "day", 1, None)
+    assert view.usage is not None
+    assert (settled.calls, settled.guessed) == (1, 0)
+    assert settled.usd == pytest.approx(view.usage["cost_usd"])
+
+
 async def test_an_answer_that_could_not_be_looked_up_is_told_wherever_it_can_be_had_again(tmp_path: Path) -> None:
     upstream = slow(cut_after=2)
     answer = upstream.stored.answer
