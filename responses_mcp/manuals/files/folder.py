@@ -184,11 +184,6 @@ class Folder:
         names = [*folders, self._own_name(folders)] if files else folders
         return [id_of(name) for name in sorted(names)]
 
-    def path_of(self, manual_id: str) -> str:
-        """Return the path of the folder of a manual that there is."""
-        with self._inside(manual_id, ()) as found:
-            return self.root if found.is_root else os.path.join(self.root, name_of(found.spelled[0]))  # noqa: PTH118
-
     def _in_root(self, top: Directory) -> tuple[list[str], bool]:
         """Return the names of the folders in the root, and whether documents are in it, served or not."""
         others: Counter[str] = Counter()

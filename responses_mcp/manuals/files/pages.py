@@ -138,18 +138,6 @@ class Text:
             lines=end.line,
         )
 
-    def stretch(self, begin: int, end: int) -> Iterator[Span]:
-        """Yield the text from the character `begin` on up to `end`, in pieces; where they lie in bytes is not told."""
-        for span in self.spans(self._anchors.before("char", begin)):
-            start, stop = max(begin - span.start.char, 0), min(end - span.start.char, len(span.text))
-            if start < stop:
-                line = span.start.line + span.text.count("\n", 0, start)
-                text = span.text[start:stop]
-                first = Anchor(0, span.start.char + start, line)
-                yield Span(text, first, Anchor(0, first.char + len(text), line + text.count("\n")), 0)
-            if span.end.char >= end:
-                return
-
     def guessed(self) -> dict[str, Any]:
         """Return the field that names the encoding, if it was guessed."""
         encoding = self._anchors.encoding

@@ -81,7 +81,7 @@ def test_files_in_the_root_are_a_manual_of_its_name_with_a_number_where_that_is_
     write(root / "guide/c.md")
     write(root / "guide-2/d.md")
     assert served(Folder(root)) == {"guide": ["c.md"], "guide-2": ["d.md"], "guide-3": ["b.md"], "sub": ["a.md"]}
-    assert Folder(root).path_of("guide-3") == str(root)
+    assert Folder(root).children("guide-3", "", unchecked) == [("b.md", "file")]
     (root / "b.md").unlink()
     assert list(served(Folder(root))) == ["guide", "guide-2", "sub"]
 
