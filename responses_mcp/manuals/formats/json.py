@@ -34,8 +34,7 @@ _TOKENS_BETWEEN_CHECKS: Final = 4096
 class _Container:
     """An object or an array: where it begins, with its key, and ends; `members` are where each of its members begins.
 
-    Members that are neither are None. `has_names` tells that something
-    in it has a name.
+    Members that are neither are None. `has_names` tells that something in it has a name.
     """
 
     begin: int

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from itertools import chain
 from operator import add
 from typing import Final
@@ -62,33 +63,35 @@ _CAMEL_PART: Final = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]{2,}")
 
 
 class _Kept(dict[str, str]):
-    """The tokens of pieces, with blanks between, made when they are first asked for."""
+    """What `make` makes of pieces, when first asked for. Long ones are not kept: in Japanese, over `longest_run`."""
+
+    def __init__(self, make: Callable[[str], str], longest_run: int) -> None:
+        super().__init__()
+        self._make = make
+        self._longest_run = longest_run
 
     def __missing__(self, piece: str) -> str:
-        made = " ".join(pairs(piece) if piece[0] >= _FIRST_OF_JAPANESE else _of_latin(piece))
-        if len(piece) <= (_LONGEST_RUN_KEPT if piece[0] >= _FIRST_OF_JAPANESE else _LONGEST_KEPT):
+        made = self._make(piece)
+        if len(piece) <= (self._longest_run if piece[0] >= _FIRST_OF_JAPANESE else _LONGEST_KEPT):
             if len(self) >= _MOST_KEPT:
                 self.clear()
             self[piece] = made
         return made
 
 
-class _KeptParts(dict[str, str]):
-    """The tokens of the words that capitals tell apart in a piece; nothing of most."""
-
-    def __missing__(self, piece: str) -> str:
-        made = ""
-        if piece[0] < _FIRST_OF_JAPANESE and not (piece.isalpha() and (piece.islower() or piece.istitle())):
-            made = " ".join(chain.from_iterable(map(solid_parts, _PARTS.findall(piece))))
-        if len(piece) <= _LONGEST_KEPT:
-            if len(self) >= _MOST_KEPT:
-                self.clear()
-            self[piece] = made
-        return made
+def _tokens_of(piece: str) -> str:
+    return " ".join(pairs(piece) if piece[0] >= _FIRST_OF_JAPANESE else _of_latin(piece))
 
 
-_KEPT: Final = _Kept()
-_KEPT_PARTS: Final = _KeptParts()
+def _parts_of(piece: str) -> str:
+    """Return the tokens of the words that capitals tell apart in a piece; nothing of most."""
+    if piece[0] >= _FIRST_OF_JAPANESE or (piece.isalpha() and (piece.islower() or piece.istitle())):
+        return ""
+    return " ".join(chain.from_iterable(map(solid_parts, _PARTS.findall(piece))))
+
+
+_KEPT: Final = _Kept(_tokens_of, _LONGEST_RUN_KEPT)
+_KEPT_PARTS: Final = _Kept(_parts_of, _LONGEST_KEPT)
 
 
 def tokens(text: str) -> str:
