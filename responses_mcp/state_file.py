@@ -62,7 +62,7 @@ class StateFile:
                         there, timeout=self.patience, isolation_level=None, uri=True, check_same_thread=False
                     )
                     failing.callback(connection.close)
-                    connection.text_factory = _readable  # or one row would make the file unusable
+                    connection.text_factory = readable  # or one row would make the file unusable
                     self._prepare(connection, check=check)
                     failing.pop_all()
                     return connection
@@ -120,7 +120,8 @@ class StateFile:
         log.warning("%s was broken, or belonged to another program; it is now %s", self.name, aside.name)
 
 
-def _readable(text: bytes) -> str:
+def readable(text: bytes) -> str:
+    """Return a text of a database whatever bytes it has, for `text_factory`."""
     return text.decode("utf-8", "replace")
 
 

@@ -23,7 +23,7 @@ from responses_mcp.errors import ResponsesMcpError
 from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.responses_api.background import ENDED
 from responses_mcp.responses_api.response.streaming import decode, usable_id
-from responses_mcp.state_file import StateFile
+from responses_mcp.state_file import StateFile, readable
 
 FILE: Final = "research.sqlite3"
 OLDER: Final = "runs.sqlite3"
@@ -249,7 +249,7 @@ class RunsFile:
             with suppress(sqlite3.Error, OSError, ValueError):
                 uri = f"{path.absolute().as_uri()}?{how}"
                 with closing(sqlite3.connect(uri, uri=True, timeout=_PATIENCE)) as connection:
-                    connection.text_factory = _readable
+                    connection.text_factory = readable
                     (program,) = connection.execute("PRAGMA application_id").fetchone()
                     (version,) = connection.execute("PRAGMA user_version").fetchone()
                     known = {(APPLICATION_ID, VERSION), (_OLDER_ID, _OLDER_VERSION)}
@@ -288,10 +288,6 @@ def _select(
 ) -> list[Row]:
     found = connection.execute(f"SELECT {', '.join(columns)} FROM run WHERE {where}", values)  # noqa: S608
     return [row for each in found.fetchall() if (row := _row(each)) is not None]
-
-
-def _readable(text: bytes) -> str:
-    return text.decode("utf-8", "replace")
 
 
 _TEXTS: Final = ("id", "account", "digest", "model", "tool", "effort")
