@@ -80,8 +80,8 @@ class Meter:
 
         Raises `LimitReached` if a limit leaves no room. An `UpstreamError` that leaves the block gets what was used.
         """
-        client = None if self._is_off else caller.client_name
-        call = Call(uuid.uuid4().hex, self._now(), caller.tool, profile.model, client)
+        name, client = ("", None) if self._is_off else (uuid.uuid4().hex, caller.client_name)
+        call = Call(name, self._now(), caller.tool, profile.model, client)
         bill = await self.admit(call, profile, background=bool(profile.background) and profile.store)
         try:
             yield bill
