@@ -59,11 +59,11 @@ async def test_a_task_outlives_its_server_and_the_next_one_has_its_result(tmp_pa
 
 async def test_tasks_of_a_killed_server_end_at_another_and_are_cancelled_by_it(tmp_path: Path) -> None:
     async with open_fake_api() as api:
-        api.stored.interval = 1.0
+        api.stored.interval = 0.4
         with trio.fail_after(4 * WAIT):
             async with server(tmp_path, api) as first:
                 one = await begin(first.client)
-                api.stored.interval = 5.0
+                api.stored.interval = 2.0
                 other = await begin(first.client)
                 first.process.kill()
             async with server(tmp_path, api) as second:
