@@ -21,8 +21,8 @@ from typing import Any, Final
 
 from responses_mcp.errors import ResponsesMcpError
 from responses_mcp.json_types import JsonObject, as_object
-from responses_mcp.responses_api.background import ENDED
-from responses_mcp.responses_api.response.streaming import decode, usable_id
+from responses_mcp.responses_api.background import ENDED, usable_id
+from responses_mcp.responses_api.response.streaming import decode
 from responses_mcp.state_file import StateFile, readable
 
 FILE: Final = "research.sqlite3"

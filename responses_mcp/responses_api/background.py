@@ -20,13 +20,13 @@ from urllib.parse import quote
 import trio
 
 from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded, UnusableReply, UpstreamError
-from responses_mcp.json_types import JsonObject
+from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.responses_api.api import ASK_LONGER, STREAMED, Call, ResponsesApi
-from responses_mcp.responses_api.failures import response_error
+from responses_mcp.responses_api.failures import STATES, response_error
 from responses_mcp.responses_api.response.reply import TOO_LONG, ReplyReader
-from responses_mcp.responses_api.response.streaming import as_response, keeps_nothing
 from responses_mcp.responses_api.retry import RetryPolicy, backoff
-from responses_mcp.responses_api.watcher import NOBODY, Place, Watcher
+from responses_mcp.responses_api.watcher import NOBODY, Watcher
+from responses_mcp.secrets import Redact
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +55,8 @@ _REFUSED_FOR: Final = 60.0  # seconds: a gateway may refuse for a moment what it
 _MOST_LEFT_OUT: Final = 2  # times, by the last event and by the look right behind it, that a later look may mend
 _FIRST_WAIT: Final = 2.0  # seconds between two looks, growing
 _LONGEST_WAIT: Final = 10.0
+# What can stand in an address, and is no step within one. Those of proxies are long.
+_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:~=+@|-]{0,1023}")
 _ABOUT_IT: Final = re.compile(r"\b(?:background|store)\b", re.IGNORECASE)  # in a message that names no parameter
 LATER: Final = "try again later."
 _LOOK: Final = 20.0  # seconds for a look at a response that has ended
@@ -148,6 +150,24 @@ class StoredResponses:
         if status is not None and status != HTTPStatus.NOT_FOUND:  # which a gateway may give for a moment
             self.without_background.add(model)
             log.warning("the API has no background mode for %s, so it is asked without", model)
+
+
+def usable_id(value: object, redact: Redact) -> str | None:
+    """Return the id of a Response, None for what is none: it is asked for by that, and kept, so it holds no secret."""
+    return value if isinstance(value, str) and _ID.fullmatch(value) and redact(value) == value else None
+
+
+def as_response(found: JsonObject, redact: Redact) -> JsonObject:
+    """Return a Response without an `id` or a `status` that cannot be one; without an id, only the API's own are."""
+    has_id = usable_id(found.get("id"), redact) is not None
+    has_status = found.get("status") in STATES or (has_id and isinstance(found.get("status"), str))
+    known = {"id": has_id, "status": has_status}
+    return {name: value for name, value in found.items() if known.get(name, True)}
+
+
+def keeps_nothing(response: JsonObject) -> bool:
+    """Tell whether a Response says that the API works on it in the foreground, or does not store it."""
+    return response.get("background") is False or response.get("store") is False
 
 
 def _path_of(response_id: str) -> str:
@@ -330,7 +350,7 @@ class Handle:
 
     async def _send(self, body: JsonObject) -> JsonObject:
         """Send a request: the only place where something that is paid for begins."""
-        watcher = replace(self._watcher, on_phase=self._tell, on_place=self._placed, on_send=self._sending)
+        watcher = replace(self._watcher, on_phase=self._tell, on_event=self._placed, on_send=self._sending)
         policy = RetryPolicy(max_retries=self._stored.api.max_retries, wait=backoff, repeats=self._may_repeat)
         with trio.CancelScope() as self._idle:
             found = await self._stored.begin(
@@ -347,7 +367,7 @@ class Handle:
     async def _follow(self) -> JsonObject:
         self._tell("taking up the stream again")
         after = self._cursor if self._watcher.on_text is None else -1  # a text is told from its beginning
-        watcher = replace(self._watcher, on_phase=self._tell, on_place=self._placed, on_send=None, bill=None)
+        watcher = replace(self._watcher, on_phase=self._tell, on_event=self._placed, on_send=None, bill=None)
         with trio.CancelScope(deadline=trio.current_time() + IDLE) as self._idle:
             try:
                 return await self._stored.follow(self.id or "", after=after, watcher=watcher)
@@ -411,13 +431,15 @@ class Handle:
             self._life.cancel(reason="nobody waits for it")
         return error.retryable and not self.sent
 
-    def _placed(self, place: Place) -> None:
+    def _placed(self, event: JsonObject) -> None:
         """Take note of an event: in the step in which it is read, without a checkpoint."""
-        if place.number is not None:
-            self._cursor = max(place.number, self._cursor)
-        if self.id is None and (not place.kept or place.response_id is not None):
-            self.kept = self.kept and place.kept
-            self.id = place.response_id if self.kept else None
+        number, response = event.get("sequence_number"), as_object(event.get("response"))
+        if isinstance(number, int):
+            self._cursor = max(number, self._cursor)
+        response_id, is_kept = usable_id(response.get("id"), self._stored.api.redact.known), not keeps_nothing(response)
+        if self.id is None and (not is_kept or response_id is not None):
+            self.kept = self.kept and is_kept
+            self.id = response_id if self.kept else None
             self._on_news()
         self._heard()
         if self._leaving and self.id is not None:

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from responses_mcp.json_types import JsonObject
 
 if TYPE_CHECKING:
     from responses_mcp.room import Room
     from responses_mcp.usage.bill import Bill
-
-
-class Place(NamedTuple):
-    """Where a stream is: the number of its last event, and the id of its response, where the event tells it.
-
-    `kept` is false where it says that the API works on it in the foreground, or does not store it.
-    """
-
-    number: int | None
-    response_id: str | None = None
-    kept: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +23,9 @@ class Watcher:
     client has read enough of its earlier answers. `client` is what the client calls itself, for the ledger. With
     `takes_tasks` the client can ask later for an answer that takes long.
 
-    The others are for what makes a call on a caller's behalf. `on_place` is told the id of the response and the number
-    of each event. `on_send` is awaited right before each request, after all other waits, that for a connection too;
-    what it raises ends the call, and nothing is sent. `bill` gets what each attempt used.
+    The others are for what makes a call on a caller's behalf. `on_event` is told each event of the stream. `on_send` is
+    awaited right before each request, after all other waits, that for a connection too; what it raises ends the call,
+    and nothing is sent. `bill` gets what each attempt used.
     """
 
     on_phase: Callable[[str], None] | None = None
@@ -42,7 +33,7 @@ class Watcher:
     room: Room | None = None
     client: str | None = None
     takes_tasks: bool = False
-    on_place: Callable[[Place], None] | None = None
+    on_event: Callable[[JsonObject], None] | None = None
     on_send: Callable[[], Awaitable[None]] | None = None
     bill: Bill | None = None
 

@@ -17,9 +17,9 @@ from typing import Final, TypeAlias, cast
 
 from responses_mcp.errors import ConnectionFailed, Progress
 from responses_mcp.json_types import JsonObject, as_object, objects, text_at
-from responses_mcp.responses_api.failures import STATES, read_failure
+from responses_mcp.responses_api.failures import read_failure
 from responses_mcp.responses_api.response.web_pages import host_of
-from responses_mcp.responses_api.watcher import Place, Watcher
+from responses_mcp.responses_api.watcher import Watcher
 from responses_mcp.sanitization import sanitized
 from responses_mcp.secrets import Redact
 
@@ -39,8 +39,6 @@ _KEPT: Final = frozenset({_DELTA, _ITEM, _TEXT, _ANNOTATION})
 _SEARCHING: Final = "response.web_search_call.searching"
 _ALL: Final = repeat(None)  # members of a list
 _PHASES: Final = {(_DELTA, ""): "writing", (_SEARCHING, ""): "searching", (_ADDED, "reasoning"): "thinking"}
-# What can stand in an address, and is no step within one. Those of proxies are long.
-_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:~=+@|-]{0,1023}")
 
 Event: TypeAlias = tuple[str, bytes]  # its kind, the type or name that it has, or "error"; and its data
 
@@ -119,13 +117,13 @@ _JSON: Final = json.JSONDecoder(
 class ResponseStream:
     """Collects the events of one streamed response, of which it keeps at most `most_bytes`.
 
-    `watcher` is told the phases, the text with secrets and all, and with each event where the stream is. `redact` is
+    `watcher` is told the phases, the text with secrets and all, and each event. `redact` is
     for what the phases quote only in part.
     """
 
     def __init__(self, watcher: Watcher, redact: Redact, *, most_bytes: int) -> None:
         self._watcher = watcher
-        self._hears_deltas = watcher.on_text is not None or watcher.on_place is not None
+        self._hears_deltas = watcher.on_text is not None or watcher.on_event is not None
         self._hears = self._hears_deltas or watcher.on_phase is not None
         self._redact = redact
         self._most_bytes = most_bytes
@@ -193,11 +191,8 @@ class ResponseStream:
     def _tell(self, kind: str, data: bytes, goes_on: bool) -> None:
         """Tell the watcher of an event, which may be one of a text that `goes_on`."""
         watcher = self._watcher
-        if watcher.on_place is not None:
-            event = _object(data)
-            number, response = event.get("sequence_number"), as_object(event.get("response"))
-            number = number if isinstance(number, int) else None
-            watcher.on_place(Place(number, usable_id(response.get("id"), self._redact), not keeps_nothing(response)))
+        if watcher.on_event is not None:
+            watcher.on_event(_object(data))
         if watcher.on_phase is not None and not goes_on and (phase := _phase(kind, data, self._redact)):
             watcher.on_phase(phase)
         if watcher.on_text is None or kind not in (_DELTA, _ADDED):
@@ -270,21 +265,3 @@ def _searched(action: JsonObject, redact: Redact) -> str:
     queries = action.get("queries")
     query = cast(list[object], queries)[0] if isinstance(queries, list) and queries else action.get("query")
     return f"searched: {query}" if query and isinstance(query, str) else "searched"
-
-
-def usable_id(value: object, redact: Redact) -> str | None:
-    """Return the id of a Response, None for what is none: it is asked for by that, and kept, so it holds no secret."""
-    return value if isinstance(value, str) and _ID.fullmatch(value) and redact(value) == value else None
-
-
-def as_response(found: JsonObject, redact: Redact) -> JsonObject:
-    """Return a Response without an `id` or a `status` that cannot be one; without an id, only the API's own are."""
-    has_id = usable_id(found.get("id"), redact) is not None
-    has_status = found.get("status") in STATES or (has_id and isinstance(found.get("status"), str))
-    known = {"id": has_id, "status": has_status}
-    return {name: value for name, value in found.items() if known.get(name, True)}
-
-
-def keeps_nothing(response: JsonObject) -> bool:
-    """Tell whether a Response says that the API works on it in the foreground, or does not store it."""
-    return response.get("background") is False or response.get("store") is False
