@@ -7,7 +7,7 @@ import logging
 import math
 import random
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import closing, nullcontext
 from dataclasses import replace
@@ -30,6 +30,7 @@ from responses_mcp.errors import (
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.failures import CAUSES, add_words, last_words, settings_to_change
 from responses_mcp.responses_api.gate import Gate
+from responses_mcp.responses_api.http import open_connections
 from responses_mcp.responses_api.http.connections import Connect, Connections, Request, connection_limit, encoded
 from responses_mcp.responses_api.parameters import ParameterFallback, refused_domains
 from responses_mcp.responses_api.request.credentials import credential_headers, key_from
@@ -61,19 +62,6 @@ _COMMON_HEADERS: Final = {
 }
 _LIMITED: Final = "that long the call was waiting for the API's rate limit for {}. Ask for less at once."
 _FAILED: Final = 'openai(client): error attempt=%d status=%s name=%s code=%s msg="%s" body="%s"'
-
-
-async def connect_over_http(url: str, limit: int, *, trust_env: bool = True) -> Connections:
-    """Prepare for requests to `url` with httpx, which is imported now and not before."""
-
-    def import_client() -> Callable[..., Awaitable[Connections]]:
-        from responses_mcp.responses_api.http.client import open_connections  # noqa: PLC0415  # imports httpx
-
-        return open_connections
-
-    # The import takes a tenth of a second: in a thread, so that pings are answered meanwhile.
-    open_connections = await trio.to_thread.run_sync(import_client, abandon_on_cancel=True)
-    return await open_connections(url, limit=limit, trust_env=trust_env)
 
 
 class Call(NamedTuple):
@@ -111,7 +99,7 @@ class ResponsesApi:
         self._request = request
         self._models = {name: profile.model for name, profile in profiles.items()}
         self._rng = rng
-        self._connect = connect or partial(connect_over_http, trust_env=request.trust_env)
+        self._connect = connect or partial(open_connections, trust_env=request.trust_env)
         self._url = openai.base_url.rstrip("/")
         self._connecting = trio.Lock()
         self._connections: Connections | None = None

@@ -18,7 +18,7 @@ from responses_mcp.commands.doctor.findings import Finding, Tell, fail, fail_by,
 from responses_mcp.commands.doctor.model_ends import Announced
 from responses_mcp.commands.doctor.network_settings import CA_VARIABLES_OF_OTHERS, Way, spelled
 from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, RateLimited, UpstreamError, program
-from responses_mcp.responses_api.http.client import open_connections
+from responses_mcp.responses_api.http import open_connections
 from responses_mcp.responses_api.http.connections import Request, encoded
 from responses_mcp.responses_api.http.network import tls_cure, tls_error
 from responses_mcp.responses_api.request.credentials import credential_headers

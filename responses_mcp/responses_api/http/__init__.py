@@ -1,1 +1,23 @@
 """HTTP: connections to the server, and the sockets below them."""
+
+from __future__ import annotations
+
+import trio
+
+from responses_mcp.responses_api.http.connections import Connections
+
+
+async def open_connections(url: str, limit: int, *, trust_env: bool = True) -> Connections:
+    """Prepare for requests to the server of `url` with httpx, which is imported now and not before.
+
+    Nothing is connected yet. With `trust_env`, certificates and proxy are those that the usual environment variables
+    name. Raises `ConnectionFailed` for a proxy or certificates that cannot be used.
+    """
+
+    def prepared() -> Connections:
+        from responses_mcp.responses_api.http.client import pool_for  # noqa: PLC0415  # imports httpx
+
+        return pool_for(url, limit, trust_env=trust_env)
+
+    # In a thread: the import takes a tenth of a second, reading certificates a tenth of that; pings are answered.
+    return await trio.to_thread.run_sync(prepared, abandon_on_cancel=True)

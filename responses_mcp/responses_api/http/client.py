@@ -36,20 +36,14 @@ certificates = threading.Lock()
 _warn_once = lru_cache(maxsize=8)(log.warning)
 
 
-async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> ConnectionPool:
-    """Prepare for requests to the server of `url`; nothing is connected yet.
-
-    With `trust_env`, certificates and proxy are those that the usual environment variables name. Raises
-    `ConnectionFailed` for a proxy or certificates that cannot be used.
-    """
-    # In a thread: reading the certificate store takes tens of milliseconds, and pings are answered meanwhile.
-    route = await trio.to_thread.run_sync(_prepared, url, trust_env, abandon_on_cancel=True)
+def pool_for(url: str, limit: int, *, trust_env: bool) -> ConnectionPool:
+    """Return the pool of connections to the server of `url`. Raises as `open_connections` does."""
+    route = _with_certificates(route_to(url) if trust_env else Route(), url, trust_env=trust_env)
     return ConnectionPool(partial(HttpConnection, route, trio.CapacityLimiter(READS_AT_ONCE)), limit=limit)
 
 
-def _prepared(url: str, trust_env: bool) -> Route:
-    """Return the way to `url`, with the certificates that it takes."""
-    route = route_to(url) if trust_env else Route()
+def _with_certificates(route: Route, url: str, *, trust_env: bool) -> Route:
+    """Return the way to `url` with the certificates that it takes."""
     file, folder = (os.environ.get(name) or None if trust_env else None for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
     named = f"SSL_CERT_FILE is {file}" if file else f"SSL_CERT_DIR is {folder}" if folder else None
     if url.lower().startswith("http://") and (route.proxy is None or route.proxy.scheme == "http"):

@@ -258,7 +258,7 @@ async def test_the_connections_of_the_answers_are_shared_where_the_server_is_the
 
 async def test_another_server_has_connections_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     _, stub = stub_api(reply(item(0, [1.0])))
-    monkeypatch.setattr("responses_mcp.responses_api.api.connect_over_http", lambda *at, **_: stub.connect(*at))
+    monkeypatch.setattr("responses_mcp.responses_api.api.open_connections", lambda *at, **_: stub.connect(*at))
     embedder = open_embedder(chosen(provider="api", base_url="http://127.0.0.1:11434/v1"), shared)
     assert embedder is not None
     await embedder.embed(["a"])

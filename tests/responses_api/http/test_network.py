@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
-from responses_mcp.responses_api.http.client import ConnectionPool, open_connections
+from responses_mcp.responses_api.http import open_connections
+from responses_mcp.responses_api.http.client import ConnectionPool
 from responses_mcp.responses_api.http.connections import Request
 from responses_mcp.responses_api.http.network import HttpConnection, Route
 from tests.processes import WAIT

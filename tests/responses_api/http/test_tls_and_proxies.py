@@ -11,7 +11,8 @@ import trio
 import trustme
 
 from responses_mcp.errors import ConnectionFailed
-from responses_mcp.responses_api.http.client import open_connections, route_to
+from responses_mcp.responses_api.http import open_connections
+from responses_mcp.responses_api.http.client import route_to
 from responses_mcp.testing import open_fake_api
 from tests.processes import WAIT
 from tests.responses_api.http.network import (
