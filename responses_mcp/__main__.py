@@ -69,7 +69,11 @@ def main() -> None:
             _signal.signal(number, end_quietly)
     elif interruptible:
         _signal.signal(_signal.SIGINT, end_quietly)
-    from responses_mcp.errors import exhausted  # noqa: PLC0415  # after the signals are in hand
+    import gc  # noqa: PLC0415  # after the signals are in hand, as all that follows
+
+    # Imports make objects that stay. To look for garbage among them takes a twentieth of a start.
+    gc.disable()
+    from responses_mcp.errors import exhausted  # noqa: PLC0415
 
     code = 1
     try:
@@ -78,6 +82,8 @@ def main() -> None:
         argv = command_first(argv)
         if argv and argv[0] in COMMANDS:
             __import__(COMMANDS[argv[0]])
+        if not serving:  # a server does so behind its first answers
+            gc.enable()
         if interruptible and not serving:
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)  # now there may be something to clean up
         code = run(argv)

@@ -110,7 +110,7 @@ async def serve_descriptors(
 
 
 def _freeze_imported_objects() -> None:
-    """Freeze imported objects and collect less often.
+    """Freeze imported objects and collect less often; the start has turned the collector off.
 
     By default the collector takes a fifth of the processor time of many calls at once, and tens of milliseconds in one
     go while a long reply is read (docs/performance.md).
@@ -118,6 +118,7 @@ def _freeze_imported_objects() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(5_000, 200, 50)
+    gc.enable()
 
 
 @contextmanager

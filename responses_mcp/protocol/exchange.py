@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from responses_mcp.json_types import JsonObject
 from responses_mcp.protocol.jsonrpc import RequestId, RequestKey
@@ -75,15 +75,13 @@ class Subscription(Call):
     acknowledged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CallStarted:
+class CallStarted(NamedTuple):
     """A call was accepted and should run."""
 
     call: Call
 
 
-@dataclass(frozen=True, slots=True)
-class CallCancelled:
+class CallCancelled(NamedTuple):
     """The client gave up a call that is in flight. `reason` is the client's word, None when it gave none."""
 
     call: Call

@@ -21,7 +21,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 log = logging.getLogger(__name__)
 
@@ -36,16 +36,14 @@ _LENGTH = re.compile(rb"[0-9]{1,18}")
 _MARK = b"\xef\xbb\xbf"  # of byte order
 
 
-@dataclass(frozen=True, slots=True)
-class Payload:
+class Payload(NamedTuple):
     """The bytes of one message. `line` says that it came as a line of its own, not in a Content-Length frame."""
 
     data: bytes
     line: bool
 
 
-@dataclass(frozen=True, slots=True)
-class FramingFault:
+class FramingFault(NamedTuple):
     """Bytes that are no message. `oversized` is one over the limit, else it is malformed; `line` is as there."""
 
     message: str

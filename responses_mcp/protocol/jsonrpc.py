@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
-from typing import Final, Never, TypeAlias, cast
+from typing import Final, NamedTuple, Never, TypeAlias, cast
 
 from responses_mcp.json_types import JsonObject
 
@@ -24,8 +23,7 @@ RequestId: TypeAlias = str | int | float
 RequestKey: TypeAlias = tuple[type, RequestId]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A message that wants an answer. `params` is an object; absent and null are the empty one."""
 
     id: RequestId
@@ -34,21 +32,18 @@ class Request:
     params: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(NamedTuple):
     """A message that is never answered. `params` is None when it is not an object."""
 
     method: str
     params: JsonObject | None
 
 
-@dataclass(frozen=True, slots=True)
 class PeerResponse:
     """An answer to a request of ours. We send none, so it means nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class RpcError:
+class RpcError(NamedTuple):
     """An error as JSON-RPC words it: `code`, a short `message`, and optional `data`."""
 
     code: int
@@ -56,8 +51,7 @@ class RpcError:
     data: JsonObject | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Invalid:
+class Invalid(NamedTuple):
     """A payload that is no message. `id` is None, sent as null, where none can be trusted."""
 
     id: RequestId | None

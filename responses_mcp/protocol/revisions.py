@@ -9,8 +9,7 @@ depends on an earlier one (MCP 2026-07-28, basic/lifecycle and server/discover).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, NamedTuple, cast
 
 from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RequestId, RpcError
@@ -44,8 +43,7 @@ _LONGEST_NAME: Final = 100  # characters of what a client calls itself
 _BUG: Final = RpcError(INTERNAL_ERROR, "Internal error")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSuccess:
+class ToolSuccess(NamedTuple):
     """The tool answered: `text` for readers, `structured` the same facts for programs, None without a schema.
 
     `meta` are facts about the call that are no part of its answer, under names with a prefix.
@@ -56,8 +54,7 @@ class ToolSuccess:
     meta: JsonObject | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolFailure:
+class ToolFailure(NamedTuple):
     """The tool could not do it. `text` tells cause and cure.
 
     `error` is the JSON-RPC error by which the contract reports it; None where the contract wants a result with
@@ -69,15 +66,13 @@ class ToolFailure:
     meta: JsonObject | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Crash:
+class Crash(NamedTuple):
     """A bug of ours ended the call. The client learns no more than that, in the tool's words if it has any."""
 
     error: RpcError = _BUG
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(NamedTuple):
     """What a request beside `tools/call` gets: the members of its result.
 
     `cacheable` where the modern revision wants every such result to say how long it holds.
@@ -87,8 +82,7 @@ class Fetched:
     cacheable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(NamedTuple):
     """A request beside `tools/call` failed. `missing` is the URI of a resource that does not exist, if that is why."""
 
     error: RpcError
@@ -98,8 +92,7 @@ class Refused:
 Outcome = ToolSuccess | ToolFailure | Crash | Fetched | Refused
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class Task(NamedTuple):
     """A call that goes on behind its answer, and how far it is.
 
     `message` says what it is doing. `created` and `updated` are as ISO 8601 has them. It is kept for `ttl_ms`, and

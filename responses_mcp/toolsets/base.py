@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.protocol.exchange import ListedFeature
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from responses_mcp.room import Room
 
 
-@dataclass(frozen=True, slots=True)
-class CallContext:
+class CallContext(NamedTuple):
     """What a tool may know of the call it serves: the id under which the client asked.
 
     `report(message)` tells the client what is going on; it is None when the client does not want to know, so that a
@@ -92,15 +91,14 @@ class Tool:
         return {**shown, "inputSchema": self.input_schema, **{name: value for name, value in more.items() if value}}
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(NamedTuple):
     """A request of the protocol beside `tools/call`, such as `resources/read`; it runs as a call of a tool does.
 
     `handler(context, params)` gets the params as the client sent them, unchecked.
     """
 
     handler: Callable[[CallContext, Mapping[str, Any]], Awaitable[Fetched | Refused | Task]]
-    crash: Crash = field(default_factory=Crash)
+    crash: Crash = Crash()
 
     def failure(self, text: str) -> Refused:
         """Word a failure that is not its own, such as a full server."""

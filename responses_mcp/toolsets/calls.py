@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -74,7 +73,7 @@ async def outcome_of(
     except ResponsesMcpError as error:
         text = replace_lone_surrogates(redact(for_client(error, client)))
         used = error.usage if isinstance(error, UpstreamError) else None
-        raise ToolError(replace(failed(error, text), meta=_meta(used, error.masked))) from error
+        raise ToolError(failed(error, text)._replace(meta=_meta(used, error.masked))) from error
     if not isinstance(done, Done):
         return done
     return ToolSuccess(_ENCODE(done.result), done.result, _meta(done.usage, done.masked))

@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
@@ -119,15 +118,15 @@ class RunsToolset(Toolset):
             passes = error.retryable or isinstance(error, ConnectionFailed)
             text = research.redact(str(error))
             task = self._task(task_id, time.time(), 0.0, text)
-            return task if passes else replace(task, status="completed", outcome=ToolFailure(text))
+            return task if passes else task._replace(status="completed", outcome=ToolFailure(text))
         except ResponsesMcpError as error:
             raise ToolError(research.redact(str(error))) from error
         task = self._task(task_id, view.created, view.seconds, view.phase)
         if view.running:
-            return replace(task, ends_with_call=view.tool != "research")
+            return task._replace(ends_with_call=view.tool != "research")
         if view.status == "cancelled":
-            return replace(task, status="cancelled")
-        return replace(task, status="completed", outcome=await self._outcome(view, research))
+            return task._replace(status="cancelled")
+        return task._replace(status="completed", outcome=await self._outcome(view, research))
 
     def _task(self, run_id: str, created: float, seconds: float, message: str) -> Task:
         from responses_mcp.sanitization import sanitized  # noqa: PLC0415  # a start should not wait for it

@@ -1,7 +1,6 @@
 """The 2026-07-28 revision, and both revisions interleaved on one stream."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -413,7 +412,7 @@ def test_the_end_of_a_task_has_the_whole_result_and_fails_only_with_an_error(out
     session = with_tasks()
     call_ = begun(session, declaring(1, "tasks/get", {"taskId": "t"}))
     plain = begun(session, declaring(2, "tools/call", {"name": "answer"}))
-    session.finish(call_, replace(TASK, status="completed", outcome=outcome))
+    session.finish(call_, TASK._replace(status="completed", outcome=outcome))
     session.finish(plain, outcome)
     told, same = hear(session)
     assert (told["result"]["resultType"], told["result"]["status"]) == ("complete", status)
@@ -435,7 +434,7 @@ def test_a_task_whose_answer_was_withdrawn_is_named_to_who_stops_it() -> None:
     for ends, named in ((True, "t"), (False, None)):
         session = with_tasks()
         call_ = begun(session, declaring(1, "tools/call", {"name": "answer"}))
-        session.finish(call_, replace(TASK, ends_with_call=ends))
+        session.finish(call_, TASK._replace(ends_with_call=ends))
         (event,) = say(session, cancel(1))
         assert isinstance(event, CallCancelled)
         assert isinstance(event.call, Call)
@@ -457,8 +456,8 @@ def test_a_subscription_to_tasks_is_acknowledged_by_who_knows_them_and_told_unti
     subscription = opened(session, watch("s", ["a", "b", "a"]))
     assert (list(subscription.task_ids), hear(session)) == (["a", "b"], [])
     session.acknowledge(subscription, ["a"])
-    session.tell(subscription, replace(TASK, id="a"))
-    session.tell(subscription, replace(TASK, id="a", status="cancelled"))
+    session.tell(subscription, TASK._replace(id="a"))
+    session.tell(subscription, TASK._replace(id="a", status="cancelled"))
     ack, *news = hear(session)
     assert ack["params"] == {"_meta": {PREFIX + "subscriptionId": "s"}, "notifications": {"taskIds": ["a"]}}
     assert [each["method"] for each in news] == ["notifications/tasks"] * 2

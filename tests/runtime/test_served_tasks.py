@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 def task(task_id: str = "t", **more: Any) -> Task:
     moment = "2026-11-29T06:00:00Z"
     usual = Task(id=task_id, status="working", message="a", created=moment, updated=moment, ttl_ms=9000, poll_ms=1000)
-    return replace(usual, **more)
+    return usual._replace(**more)
 
 
 @dataclass

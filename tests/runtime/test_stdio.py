@@ -137,3 +137,10 @@ async def test_text_is_utf_8_whatever_the_locale(tmp_path: Path, locale: dict[st
     assert "今日の天気は？ ☔ 𠮷" in answer["result"]["structuredContent"]["answer"]
     assert api.requests[0].json is not None
     assert api.requests[0].json["input"].startswith("今日の天気は？ ☔ 𠮷\n\n[Hints] today=")
+
+
+@pytest.mark.parametrize("argument", ["--stdio", "help"])
+def test_the_collector_of_garbage_works_again_behind_the_start(argument: str, tmp_path: Path) -> None:
+    tells = "import atexit, gc, sys\natexit.register(lambda: print(gc.isenabled(), file=sys.stderr))"
+    done = run(tmp_path, argument, stdin=HANDSHAKE, command=python(tells + MAIN))
+    assert done.stderr == "True\n"
