@@ -223,9 +223,12 @@ class Asker:
         return profile
 
     async def aclose(self) -> None:
-        """Close all connections."""
+        """Close all connections, and the ledger."""
         require_trio()
-        await self._api.aclose()
+        try:
+            await self._api.aclose()
+        finally:
+            await self._meter.aclose()  # noqa: ASYNC102  # shielded, and bounded, within
 
 
 def open_answers(

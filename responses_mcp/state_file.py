@@ -52,7 +52,8 @@ class StateFile:
         for _ in range(_TRIES):
             with suppress(FileExistsError):  # nobody else may read it, from the first byte on
                 os.close(os.open(os.path.realpath(self.path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            found = _identity(self.path)
+                self._remove_leftovers()
+            found = identity(self.path)
             # Where another process moves the file aside now, none is made here, which others could read.
             path = quote(os.fsencode(self.path))
             there = f"{'file://' if path.startswith('/') else 'file:'}{path}?mode=rw"  # two slashes would begin a host
@@ -67,7 +68,7 @@ class StateFile:
                     failing.pop_all()
                     return connection
                 except (sqlite3.Error, UnicodeDecodeError) as error:
-                    if not _is_broken(error) and _identity(self.path) is not None:
+                    if not _is_broken(error) and identity(self.path) is not None:
                         raise
             self._move_aside(found)
         raise sqlite3.DatabaseError("it keeps breaking")
@@ -109,10 +110,16 @@ class StateFile:
             raise _NotOurs("it belongs to another program")
         return int(version)
 
+    def _remove_leftovers(self) -> None:
+        """Remove what somebody has left beside a file that was deleted: it must not meet the next one."""
+        for end in ("-wal", "-shm"):
+            with suppress(OSError):
+                os.unlink(f"{self.path}{end}")  # noqa: PTH108
+
     def _move_aside(self, found: tuple[int, int] | None) -> None:
         """Move a file out of the way, unless another process has just put a good one there."""
         aside = self.path.with_name(f"{self.path.name}.broken-{int(time.time())}-{os.getpid()}")
-        if found is None or _identity(self.path) != found:
+        if found is None or identity(self.path) != found:
             return
         for end in ("-wal", "-shm", ""):  # what is in the first two must not meet the next file
             with suppress(FileNotFoundError):  # another process was quicker
@@ -134,8 +141,9 @@ def _is_broken(error: BaseException) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN or isinstance(error, UnicodeDecodeError)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    with suppress(OSError):
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another at the same path, None where there is none."""
+    with suppress(OSError, ValueError):
         status = path.stat()
         return status.st_dev, status.st_ino
     return None

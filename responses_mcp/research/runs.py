@@ -1081,7 +1081,7 @@ class _Last(dict[str, T]):
 
 
 def _call(row: Row) -> Call:
-    return Call(row.id, row.created, row.tool, row.model, row.client)
+    return Call(row.id, row.created, row.tool, row.model, row.client, UNSENT_SECONDS + row.may_take)
 
 
 def _unasked(row: Row, now: float) -> Row:
@@ -1234,3 +1234,4 @@ async def _opened(
         failures.clear()  # its traceback holds this frame
         with trio.move_on_after(LEAVING, shield=True):
             await asking.aclose()
+            await counting.aclose()

@@ -84,13 +84,17 @@ def usage_from(shown: JsonObject) -> Usage:
 
 
 class Call(NamedTuple):
-    """What names a call in the ledger: its id, when it began in seconds since 1970, for whom, and its model."""
+    """What names a call in the ledger: its id, when it began in seconds since 1970, for whom, and its model.
+
+    From then on it `may_take` so many seconds; by default a week, the most that any setting allows.
+    """
 
     id: str
     at: float
     tool: str
     model: str
     client: str | None = None
+    may_take: float = 604_800.0
 
 
 class Bill:

@@ -1,9 +1,10 @@
 """The ledger: a row for each call in an SQLite file, without any text of questions or answers.
 
 A call gets its row, with the guess, before its request is sent; its cost replaces the guess. A row without an end
-counts its guess, so nothing is lost when a server is killed. All servers with the same folder keep the limit of the day
-together. Each write is one transaction in a worker thread. A disk that is full, hangs or holds something else costs a
-call at most two seconds twice, and its row, but no answer.
+counts its guess, so nothing is lost when a server is killed; the call counts as running for as long as it may take. All
+servers with the same folder keep the limit of the day together. Each write is one transaction in a worker thread, over
+a connection that stays open: closing the last one makes the disk wait twice. A disk that is full, hangs or holds
+something else costs a call at most two seconds twice, and its row, but no answer.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import trio
 
 from responses_mcp.errors import LimitReached
-from responses_mcp.state_file import StateFile
+from responses_mcp.state_file import StateFile, identity
 from responses_mcp.usage.bill import Call, Usage
 from responses_mcp.usage.limits import Amount, Budget
 
@@ -31,7 +32,7 @@ FILE: Final = "ledger.sqlite3"
 KEPT_DAYS: Final = 400
 _PATIENCE: Final = 2.0  # seconds for one write
 _BUSY: Final = 1.5  # seconds, while another server writes
-_VERSION: Final = 2
+_VERSION: Final = 3
 _TABLES: Final = (
     """CREATE TABLE calls (
   id TEXT PRIMARY KEY, at INTEGER NOT NULL, tool TEXT NOT NULL, model TEXT NOT NULL, client TEXT,
@@ -40,19 +41,23 @@ _TABLES: Final = (
   usd REAL,                  -- what is known of the cost
   held REAL NOT NULL,        -- the guess for what is not known
   settled INTEGER NOT NULL,  -- 0 while the call runs, 1 if its cost is known, 2 if it has ended without
-  response_id TEXT
+  response_id TEXT,
+  until INTEGER NOT NULL DEFAULT 0  -- when the call has ended in any case
 )""",
     "CREATE INDEX calls_at ON calls (at)",
     "CREATE UNIQUE INDEX calls_response ON calls (response_id)",
 )
-_UPGRADES: Final = {1: ("ALTER TABLE calls ADD COLUMN response_id TEXT", _TABLES[2])}
+_UPGRADES: Final = {
+    1: ("ALTER TABLE calls ADD COLUMN response_id TEXT", _TABLES[2]),
+    2: ("ALTER TABLE calls ADD COLUMN until INTEGER NOT NULL DEFAULT 0",),
+}
 _COLUMNS: Final = {"day": "strftime('%Y-%m-%d', at, 'unixepoch')", "tool": "tool", "model": "model", "client": "client"}
 BY: Final = tuple(_COLUMNS)
-_SPENT: Final = """SELECT total(CASE WHEN settled THEN coalesce(usd, 0) + held END),
-  total(CASE WHEN NOT settled THEN held END), coalesce(sum(NOT settled), 0)
-  FROM calls WHERE at >= ? AND at < ? AND id != ?"""
+_SPENT: Final = """SELECT total((coalesce(usd, 0) + held) * NOT runs), total(held * runs), coalesce(sum(runs), 0)
+  FROM (SELECT usd, held, NOT settled AND until > :now AS runs
+    FROM calls WHERE at >= :day AND at < :day + 86400 AND id != :id)"""
 _INSERT: Final = """INSERT OR IGNORE INTO calls
-  VALUES (:id, :at, :tool, :model, :client, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, :guess, 0, NULL)"""
+  VALUES (:id, :at, :tool, :model, :client, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, :guess, 0, NULL, :until)"""
 _TWIN: Final = "SELECT 1 FROM calls WHERE response_id = ? AND id != ? AND settled = 1"
 _UPDATE: Final = """UPDATE OR REPLACE calls SET tier = :service_tier, attempts = :attempts, input = :input_tokens,
   cached = :cached_tokens, output = :output_tokens, reasoning = :reasoning_tokens, total = :total_tokens,
@@ -101,7 +106,8 @@ class Ledger:
         self._limiter = trio.CapacityLimiter(1)
         self._in_thread = in_thread or partial(trio.to_thread.run_sync, abandon_on_cancel=True, limiter=self._limiter)
         self._database: sqlite3.Connection | None = None
-        self._waiting = 0  # calls that write, or wait for that
+        self._found: tuple[int, int] | None = None  # the file that it is of
+        self._is_kept = True
         self._hangs = False
         self._warned = False
 
@@ -110,34 +116,42 @@ class Ledger:
 
         Raises `LimitReached` if the day's limit leaves no room. A call that is cancelled meanwhile may have a row.
         """
-        return await self._use(partial(_admit, call=call, guess=guess, limit=limit))
+        return await self._use(partial(self._write, partial(_admit, call=call, guess=guess, limit=limit)))
 
     async def settle(self, call: Call, usage: Usage, guess: Amount, response_id: str | None) -> None:
         """Write what a call used. `guess` is for a call that has no row yet."""
         with trio.CancelScope(shield=True):  # which `_use` bounds
-            await self._use(partial(_settle, call=call, usage=usage, guess=guess, response_id=response_id))
+            work = partial(_settle, call=call, usage=usage, guess=guess, response_id=response_id)
+            await self._use(partial(self._write, work))
 
-    async def _use(self, work: Callable[[sqlite3.Connection], None]) -> bool:
+    async def aclose(self) -> None:
+        """Close the file, which later writes and one that still goes on open and close for themselves."""
+        self._is_kept = False
+        if self._database is not None:
+            with trio.CancelScope(shield=True):  # as above
+                await self._use(self._close)
+
+    async def _use(self, work: Callable[[], Any]) -> bool:
         if self._hangs and self._limiter.borrowed_tokens:
             return False
-        self._waiting += 1
         with trio.move_on_after(_PATIENCE) as patience:
             try:
-                return bool(await self._in_thread(partial(self._write, work)))
+                return bool(await self._in_thread(work))
             except RuntimeError:
                 self._warn("there is no thread left")
-            finally:
-                self._waiting -= 1
         self._hangs = patience.cancelled_caught
         if self._hangs:
             self._warn("the disk is too slow")
         return False
 
     def _write(self, work: Callable[[sqlite3.Connection], None]) -> bool:
-        """Do `work` in one transaction, and close the file unless another call waits for it."""
+        """Do `work` in one transaction, in the file that is at the path by now."""
         try:
+            found = identity(self._file.path)
+            if found is None or found != self._found:  # it was moved aside, or deleted
+                self._close()
             if self._database is None:
-                self._database = self._file.opened()
+                self._database, self._found = self._file.opened(), found
             self._database.execute("BEGIN IMMEDIATE")
             with self._database:  # which commits, or rolls back
                 work(self._database)
@@ -150,7 +164,7 @@ class Ledger:
             self._file.failed(error)
             return False
         finally:
-            if self._waiting <= 1:
+            if not self._is_kept:
                 self._close()
         return True
 
@@ -159,6 +173,10 @@ class Ledger:
         if database is not None:
             with suppress(sqlite3.Error):
                 database.close()
+
+    def __del__(self) -> None:
+        """Close what a host has not closed."""
+        self._close()
 
     def _warn(self, why: str) -> None:
         if not self._warned:
@@ -191,10 +209,10 @@ def read_ledger(folder: str, *, days: int, by: str, now: float | None = None) ->
 
 def _admit(database: sqlite3.Connection, *, call: Call, guess: Amount, limit: float | None) -> None:
     if limit is not None:
-        day = int(call.at) // DAY * DAY
-        [(spent, held, running)] = database.execute(_SPENT, (day, day + DAY, call.id))
+        day = {"day": int(call.at) // DAY * DAY, "now": call.at, "id": call.id}
+        [(spent, held, running)] = database.execute(_SPENT, day)
         Budget("day_cost_usd", Amount(usd=spent), Amount(usd=held), running).require(guess, limit)
-    database.execute(_INSERT, {**call._asdict(), "at": int(call.at), "guess": guess.usd})
+    database.execute(_INSERT, _row(call, guess))
 
 
 def _settle(database: sqlite3.Connection, *, call: Call, usage: Usage, guess: Amount, response_id: str | None) -> None:
@@ -204,8 +222,12 @@ def _settle(database: sqlite3.Connection, *, call: Call, usage: Usage, guess: Am
     if response_id is not None and database.execute(_TWIN, (response_id, call.id)).fetchone():
         database.execute("DELETE FROM calls WHERE id = ?", (call.id,))
         return
-    database.execute(_INSERT, {**call._asdict(), "at": int(call.at), "guess": guess.usd})
+    database.execute(_INSERT, _row(call, guess))
     is_free = not usage.counted and not usage.unknown  # it was refused
     known = {"usd": 0.0 if is_free else usage.cost_usd, "unknown": usage.unknown, "state": 2 if usage.unknown else 1}
     database.execute(_UPDATE, {**usage._asdict(), **known, "response_id": response_id, "id": call.id})
     database.execute("DELETE FROM calls WHERE at < ?", (int(call.at) - KEPT_DAYS * DAY,))
+
+
+def _row(call: Call, guess: Amount) -> dict[str, object]:
+    return {**call._asdict(), "at": int(call.at), "until": int(call.at + call.may_take) + 1, "guess": guess.usd}

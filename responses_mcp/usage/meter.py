@@ -64,6 +64,7 @@ class Meter:
         self._limits = settings.limits
         self._prices = PriceList(settings.prices)
         self._now = now
+        self._may_take = settings.request.timeout_ms / 1000
         self._running: dict[str, tuple[Kind, Amount]] = {}  # by call, with the guess
         self._unknown: dict[str, Amount] = {}  # what calls count whose cost may still come, the oldest first
         self._dearest: dict[Kind, Amount] = {}
@@ -81,7 +82,7 @@ class Meter:
         Raises `LimitReached` if a limit leaves no room. An `UpstreamError` that leaves the block gets what was used.
         """
         name, client = ("", None) if self._is_off else (uuid.uuid4().hex, caller.client_name)
-        call = Call(name, self._now(), caller.tool, profile.model, client)
+        call = Call(name, self._now(), caller.tool, profile.model, client, self._may_take)
         bill = await self.admit(call, profile, background=bool(profile.background) and profile.store)
         try:
             yield bill
@@ -142,6 +143,11 @@ class Meter:
                 self._dearest[kind] = Amount(1, max(cost.tokens, dearest.tokens), max(cost.usd, dearest.usd))
         if self._ledger is not None:
             await self._ledger.settle(call, usage, guessed, response_id)
+
+    async def aclose(self) -> None:
+        """Close the ledger. Whoever uses this meter calls it behind the last call; it may be used again."""
+        if self._ledger is not None:
+            await self._ledger.aclose()
 
     def usage_of(self, model: str, response: JsonObject) -> Usage:
         """Return what a Response used whose bill is gone with its process."""

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -21,6 +22,7 @@ from responses_mcp.usage.limits import Amount
 from tests.processes import WAIT
 
 NOW = 20_000 * DAY + 3600
+TAKES = 300.0  # seconds, at most, for a call
 USED = Usage(
     input_tokens=100, output_tokens=20, total_tokens=120, web_searches=2, attempts=1, counted=True, cost_usd=0.25
 )
@@ -37,7 +39,7 @@ PRAGMA user_version = 1;"""
 
 
 def a_call(name: str, *, at: float = NOW, tool: str = "answer", client: str | None = "claude-code") -> Call:
-    return Call(name, at, tool, "gpt-5.2", client)
+    return Call(name, at, tool, "gpt-5.2", client, TAKES)
 
 
 async def settle(ledger: Ledger, call: Call, usage: Usage = USED, response_id: str | None = None) -> None:
@@ -66,8 +68,8 @@ async def test_a_call_is_a_row_without_any_text_that_only_its_owner_can_read(tmp
         after = database.execute("SELECT * FROM calls").fetchall()
     assert columns[:5] == ["id", "at", "tool", "model", "client"]
     who = ("a", NOW, "answer", "gpt-5.2", "claude-code", None)
-    assert before == [(*who, 0, 0, 0, 0, 0, 0, 0, None, 0.3, 0, None)]
-    assert after == [(*who, 1, 100, 0, 20, 0, 120, 2, 0.25, 0.0, 1, "resp_1")]
+    assert before == [(*who, 0, 0, 0, 0, 0, 0, 0, None, 0.3, 0, None, NOW + 301)]
+    assert after == [(*who, 1, 100, 0, 20, 0, 120, 2, 0.25, 0.0, 1, "resp_1", NOW + 301)]
     if sys.platform != "win32":
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -113,7 +115,18 @@ async def test_a_row_of_a_server_that_was_killed_counts_its_guess(tmp_path: Path
     await Ledger(str(tmp_path)).admit(a_call("killed"), GUESS, 1.0)
     assert total(tmp_path) == (1, 0.3, 0.3)
     with pytest.raises(LimitReached):
-        await Ledger(str(tmp_path)).admit(a_call("next", at=NOW + 7200), GUESS, 0.5)
+        await Ledger(str(tmp_path)).admit(a_call("next", at=NOW + 7200), GUESS, 0.3)
+
+
+async def test_a_call_of_a_killed_server_holds_the_day_only_for_as_long_as_it_may_take(tmp_path: Path) -> None:
+    dear = Amount(1, 60_000, 5.0)
+    await Ledger(str(tmp_path)).admit(a_call("killed"), GUESS, 1.0)
+    next_one = Ledger(str(tmp_path))
+    with pytest.raises(LimitReached, match=r"\$0\.00 spent today, \$0\.30 held by running calls"):
+        await next_one.admit(a_call("next", at=NOW + TAKES), dear, 1.0)
+    assert await next_one.admit(a_call("next", at=NOW + TAKES + 1), dear, 1.0), "it goes alone"
+    with pytest.raises(LimitReached, match=r"\$0\.30 spent today, \$5\.00 held by running calls"):
+        await next_one.admit(a_call("third", at=NOW + TAKES + 2), GUESS, 1.0)
 
 
 async def test_servers_that_see_the_end_of_a_call_write_it_once(tmp_path: Path) -> None:
@@ -234,23 +247,78 @@ async def test_a_machine_without_threads_costs_one_warning(tmp_path: Path, caplo
     assert "no thread left" in caplog.text
 
 
-async def test_many_calls_at_once_open_the_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = 0
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
+    """All connections that are opened during a test."""
+    made: list[sqlite3.Connection] = []
     connect = sqlite3.connect
 
-    def counted(*args: object, **options: object) -> sqlite3.Connection:
-        nonlocal opened
-        opened += 1
-        return connect(*args, **options)  # type: ignore[call-overload]
+    def noted(*args: Any, **options: Any) -> sqlite3.Connection:
+        made.append(connect(*args, **options))
+        return made[-1]
 
-    monkeypatch.setattr(sqlite3, "connect", counted)
+    monkeypatch.setattr(sqlite3, "connect", noted)
+    return made
+
+
+def is_open(connection: sqlite3.Connection) -> bool:
+    try:
+        connection.execute("SELECT 1")
+    except sqlite3.ProgrammingError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_the_calls_of_a_server_share_one_connection_which_makes_no_disk_wait(
+    tmp_path: Path, connections: list[sqlite3.Connection], *, at_once: bool
+) -> None:
     ledger = Ledger(str(tmp_path))
     async with trio.open_nursery() as nursery:
         for number in range(50):
-            nursery.start_soon(ledger.admit, a_call(str(number)), GUESS, 100.0)
-    monkeypatch.undo()
-    assert opened < 10
+            if at_once:
+                nursery.start_soon(ledger.admit, a_call(str(number)), GUESS, 100.0)
+            else:
+                await ledger.admit(a_call(str(number)), GUESS, 100.0)
+    assert len(connections) <= 2
     assert total(tmp_path) == (50, 15.0, 15.0)
+    await ledger.aclose()
+    assert not any(map(is_open, connections))
+
+
+@pytest.mark.clock("virtual")
+async def test_a_write_that_loses_patience_behind_another_leaves_no_connection_open(
+    tmp_path: Path, connections: list[sqlite3.Connection]
+) -> None:
+    seconds = [0.1, 9.0, 0.0]  # the second waits behind a disk that is slow for a moment
+
+    async def in_thread(work: Callable[[], Any]) -> Any:
+        await trio.sleep(seconds.pop(0))
+        return work()
+
+    ledger = Ledger(str(tmp_path), in_thread)
+    async with trio.open_nursery() as nursery:
+        for name in ("a", "b"):
+            nursery.start_soon(settle, ledger, a_call(name))
+    await ledger.aclose()
+    assert connections
+    assert not any(map(is_open, connections))
+
+
+async def test_a_file_that_is_deleted_under_a_server_begins_again(tmp_path: Path) -> None:
+    ledger, other = Ledger(str(tmp_path)), Ledger(str(tmp_path))
+    for each in (ledger, other):
+        await settle(each, a_call(str(id(each))))
+    if sys.platform == "win32":
+        await other.aclose()
+        await ledger.aclose()
+    (tmp_path / FILE).unlink()
+    for number, each in enumerate((ledger, other, ledger)):
+        await settle(each, a_call(str(number)))
+        assert total(tmp_path)[0] == number + 1
+    assert not [name for name in os.listdir(tmp_path) if "broken" in name]
+    await ledger.aclose()
+    await other.aclose()
 
 
 async def test_a_ledger_that_is_broken_within_is_moved_aside_and_a_new_one_begun(tmp_path: Path) -> None:
@@ -258,6 +326,7 @@ async def test_a_ledger_that_is_broken_within_is_moved_aside_and_a_new_one_begun
     async with trio.open_nursery() as nursery:
         for number in range(300):
             nursery.start_soon(settle, ledger, a_call(str(number)))
+    await ledger.aclose()
     with closing(sqlite3.connect(path)) as other:
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         (size,) = other.execute("PRAGMA page_size").fetchone()

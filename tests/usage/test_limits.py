@@ -17,7 +17,6 @@ from responses_mcp.errors import LimitReached
 from responses_mcp.settings import LimitSettings, Profile, ResearchSettings, UsageSettings
 from responses_mcp.settings.model import ModelPrice, Settings
 from responses_mcp.testing import bodies
-from responses_mcp.usage.ledger import Ledger
 from responses_mcp.usage.limits import Amount, Budget, dollars
 from responses_mcp.usage.meter import Caller, Meter
 from responses_mcp.usage.models import PriceList, guess
@@ -171,11 +170,11 @@ async def play(rng: random.Random, folder: Path, *, tame: bool) -> Truth:
     if not servers:
         settings, servers = Settings(prices=PRICES, limits=LimitSettings(session_cost_usd=limit)), 1
     meters = [Server(truth, rng, settings) for _ in range(servers)]
-    open_file = Ledger(str(folder))._file.opened()  # which spares each of them the work of the last one to close it
     async with trio.open_nursery() as nursery:
         for number in range(rng.randrange(5, 20)):
             nursery.start_soon(partial(rng.choice(meters).ask, number, tame=tame))
-    open_file.close()
+    for server in meters:
+        await server.meter.aclose()
     assert not truth.running
     assert all(server.meter.held == NOTHING for server in meters)
     return truth
