@@ -120,10 +120,15 @@ class Session:
         self._size = 0  # bytes of the message being received
         self._outbox = Outbox()
         listed: JsonObject = {"tools": [tool.definition for tool in tools.values()]}
-        offered = [ListedFeature(capability="tools", listings={"tools/list": listed}), *features]
+        mine = ListedFeature(capability="tools", listings={"tools/list": listed}, methods=("tools/call",))
+        offered = [mine, *features]
         self._features: dict[Revision, list[ListedFeature]] = {
             self._legacy: [each for each in offered if each.legacy],
             self._modern: offered,
+        }
+        self._offers = {  # by revision and method
+            revision: {method: each for each in offers for method in (*each.listings, *each.methods)}
+            for revision, offers in self._features.items()
         }
         self._has_tasks = any(each.capability == TASKS for each in offered)
         self._listed: dict[tuple[Revision, str], bytes] = {}  # the answers to tools/list and the like
@@ -283,27 +288,23 @@ class Session:
         return [each.capability for each in self._features[revision] if not each.extension]
 
     def _serve_offered(self, request: Request, revision: Revision) -> RpcError | None:
-        features = self._features[revision]
-        listing = next((each.listings[request.method] for each in features if request.method in each.listings), None)
-        called = request.method == "tools/call"
-        runs = next((each for each in features if request.method in each.methods), None)
-        if listing is None and not called and runs is None:
+        if (feature := self._offers[revision].get(request.method)) is None:
             return RpcError(METHOD_NOT_FOUND, f"Method not found: {request.method[:100]}")
-        if runs is not None and runs.extension and runs.capability not in extensions_of(request.params):
-            return missing_capability(runs.capability)
-        if listing is None and revision is self._legacy and not self._initialized:
+        if feature.extension and feature.capability not in extensions_of(request.params):
+            return missing_capability(feature.capability)
+        if (listing := feature.listings.get(request.method)) is not None:
+            # A list never changes, and to serialise it is most of the work of answering.
+            key = revision, request.method
+            if (listed := self._listed.get(key)) is None:
+                listed = self._listed[key] = encode(revision.listing(listing))
+            self._queue_bytes(result_message_bytes(request.id, listed))
+            return None
+        if revision is self._legacy and not self._initialized:
             cure = "send initialize first, or carry the 2026-07-28 _meta fields"
             return RpcError(INVALID_PARAMS, f"Invalid params: {cure}")
-        if called:
+        if request.method == "tools/call":
             return self._call_tool(request, revision)
-        if listing is None:
-            self._start(request, revision, lambda why: Refused(RpcError(INTERNAL_ERROR, why)))
-            return None
-        # A list never changes, and to serialise it is most of the work of answering.
-        key = revision, request.method
-        if (listed := self._listed.get(key)) is None:
-            listed = self._listed[key] = encode(revision.listing(listing))
-        self._queue_bytes(result_message_bytes(request.id, listed))
+        self._start(request, revision, lambda why: Refused(RpcError(INTERNAL_ERROR, why)))
         return None
 
     def _call_tool(self, request: Request, revision: Revision) -> RpcError | None:

@@ -212,20 +212,21 @@ class _Shell:
             # Of many calls that come together, the first are at the API before the last have begun. If all began at
             # once, none would have sent its request before nearly all the work for the others was done.
             at, end = 0, -1
+            before = self._session.unsent_bytes
             while end < len(data):
                 end = data.find(b"\n", at + PIECE) + 1 or len(data)
-                before = self._session.unsent_bytes
                 self._conversation.receive(bytes(data[at:end]))
-                added += self._session.unsent_bytes - before
-                if self._carry_out(nursery) and end < len(data):
+                if self._conversation.events and end < len(data):
+                    self._carry_out(nursery)
+                    added += self._session.unsent_bytes - before
                     await trio.lowlevel.checkpoint()
+                    before = self._session.unsent_bytes
                 at = end
+            added += self._session.unsent_bytes - before
+            self._carry_out(nursery)
 
-    def _carry_out(self, nursery: trio.Nursery) -> bool:
-        """Do what the session asks, in one step: no checkpoint between reading a message and acting on it.
-
-        Returns whether it asked for anything.
-        """
+    def _carry_out(self, nursery: trio.Nursery) -> None:
+        """Do what the session asks, in one step: no checkpoint between reading a message and acting on it."""
         events, self._conversation.events = self._conversation.events, []
         for event in events:
             if isinstance(event, CallStarted):
@@ -239,7 +240,6 @@ class _Shell:
             elif event.call.task is not None:  # and the client was not told of it
                 nursery.start_soon(self._cancel_task, event.call.task)
         self._wake_writer(self._wake)
-        return bool(events)
 
     async def _run_call(
         self, call: Call, scope: trio.CancelScope, wake: trio.MemorySendChannel[None], nursery: trio.Nursery
