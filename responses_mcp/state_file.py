@@ -50,9 +50,14 @@ class StateFile:
         except ValueError as error:
             raise OSError(errno.EINVAL, "its path is none that this system has") from error
         for _ in range(_TRIES):
+            # What stands beside a file that somebody deleted must not meet the next one. Looked for first: once the new
+            # file is there, another process may have made its own beside it.
+            left = [path for end in ("-wal", "-shm") if os.path.lexists(path := f"{self.path}{end}")]
             with suppress(FileExistsError):  # nobody else may read it, from the first byte on
                 os.close(os.open(os.path.realpath(self.path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-                self._remove_leftovers()
+                for path in left:
+                    with suppress(OSError):
+                        os.unlink(path)  # noqa: PTH108
             found = identity(self.path)
             # Where another process moves the file aside now, none is made here, which others could read.
             path = quote(os.fsencode(self.path))
@@ -109,12 +114,6 @@ class StateFile:
         if (program, version, tables) != (0, 0, 0) and not (is_ours and tables >= len(self.tables)):
             raise _NotOurs("it belongs to another program")
         return int(version)
-
-    def _remove_leftovers(self) -> None:
-        """Remove what somebody has left beside a file that was deleted: it must not meet the next one."""
-        for end in ("-wal", "-shm"):
-            with suppress(OSError):
-                os.unlink(f"{self.path}{end}")  # noqa: PTH108
 
     def _move_aside(self, found: tuple[int, int] | None) -> None:
         """Move a file out of the way, unless another process has just put a good one there."""
