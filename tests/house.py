@@ -48,7 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "responses_api.http": {"errors", "settings.address"},
     "responses_api.request": {
-        *("errors", "json_types", "secrets", "responses_api.parameters"),
+        *("errors", "json_types", "secrets", "responses_api.parameters", "responses_api.response.web_pages"),
         *("settings.model", "settings.address", "settings.time_zone"),
     },
     "responses_api.response": {

@@ -17,6 +17,7 @@ from responses_mcp.errors import BadArgument
 from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates
 from responses_mcp.responses_api.parameters import model_traits
 from responses_mcp.responses_api.request.arguments import ANY_LANGUAGE, TIMEFRAMES, Question, SearchQuery
+from responses_mcp.responses_api.response.web_pages import page_key
 from responses_mcp.settings.model import FileSearch, Profile
 from responses_mcp.settings.time_zone import TOKYO
 
@@ -24,7 +25,6 @@ MAX_DOMAINS: Final = 100  # what the search tool takes
 
 _LONGEST_SHOWN = 60  # characters
 _DOMAIN = re.compile(r"\w\.\w")  # or part of one
-_PLAIN = re.compile(r"[^/:?#@%\s]+")  # a host that was escaped
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/?#@]*@)?(?:\*?\.)?([^/:?#]+)", re.IGNORECASE)
 
 # A list in prose, because `json_schema` output comes without annotations, and those tell which pages are real.
@@ -171,10 +171,5 @@ def _bare_host(domain: str) -> str:
     """Return the host alone, in the form that DNS knows; what has no such form stays, for the API to judge."""
     match = _HOST.match(domain)
     host = match[1] if match else domain
-    if "%" in host and _PLAIN.fullmatch(plain := unquote(host)):
-        host = plain
-    host = host.rstrip(".").lower()
-    try:
-        return host if host.isascii() else host.encode("idna").decode("ascii")
-    except UnicodeError:
-        return host
+    plain = re.fullmatch(r"([^:/?]+)\?", page_key(f"https://{unquote(host)}") or "")
+    return plain[1] if plain else host.rstrip(".").lower()
