@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from itertools import count
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
@@ -28,7 +28,7 @@ from responses_mcp.errors import (
     exhausted,
 )
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
-from responses_mcp.responses_api.failures import CAUSES, add_words, last_words, settings_to_change
+from responses_mcp.responses_api.failures import end_call, settings_to_change
 from responses_mcp.responses_api.gate import Gate
 from responses_mcp.responses_api.http import open_connections
 from responses_mcp.responses_api.http.connections import Connect, Connections, Request, connection_limit, encoded
@@ -48,7 +48,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _NOTHING_LEARNT = ParameterFallback()
-_ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode
 # Streamed whether or not anybody watches: gateways close connections that are silent for a minute or four, and what
 # they cut may have been paid for.
 STREAMED: Final[JsonObject] = {"stream": True, "stream_options": {"include_obfuscation": False}}
@@ -60,6 +59,7 @@ _COMMON_HEADERS: Final = {
     "accept": "text/event-stream, application/json",
     "user-agent": f"openai-responses-mcp/{__version__}",
 }
+_CAUSES: Final = {"timeout": "no answer in time", "connection": "connection failed"}  # of a repeated request
 _LIMITED: Final = "that long the call was waiting for the API's rate limit for {}. Ask for less at once."
 _FAILED: Final = 'openai(client): error attempt=%d status=%s name=%s code=%s msg="%s" body="%s"'
 
@@ -168,7 +168,14 @@ class ResponsesApi:
         body, policy, bill = call.body or {}, call.policy or self._policy, watcher.bill
         seconds, model = call.seconds or self.timeout_ms / 1000, str(body.get("model"))
         watcher = self._without_secrets(watcher)
-        request = self._request_for(call, watcher)
+        # The key is in no local variable, which a report of errors would show.
+        request = Request(
+            "GET" if call.body is None else "POST",
+            self._url + call.path,
+            {**encoded(TRACE.get() if self._request.propagate_trace else {}), **self._headers},
+            make_room=watcher.wait_for_room,
+            on_send=watcher.before_sending,
+        )
         gate = self._gates[model] if "model" in body else Gate()  # other requests have no limit
         ticket = gate.ticket()
         # What a call learns is its own until it is answered: a refusal may have meant something else.
@@ -197,16 +204,15 @@ class ResponsesApi:
                         fallback, wait = learnt, 0.0
                     left = deadline.deadline - trio.current_time()
                     if wait is None or retries >= policy.max_retries or wait > min(LONGEST_WAIT, left):
-                        behind = last_words(error, retries + 1, is_repeated=wait is not None)
-                        if "model" in body:
-                            behind += settings_to_change(error, model, self._models, self._openai.base_url)
-                        add_words(error, refused_domains(error, body), behind)
+                        settings = settings_to_change(error, model, self._models, self._openai.base_url)
+                        before, behind = refused_domains(error, body), settings if "model" in body else ""
+                        end_call(error, retries + 1, before, behind, is_repeated=wait is not None)
                         raise
                     if isinstance(error, RateLimited):
                         gate.close(ticket, wait)  # which is waited for at the gate
                         wait = 0.0
                     elif wait and watcher.on_phase is not None:
-                        cause = CAUSES.get(error.kind, "the API failed")
+                        cause = _CAUSES.get(error.kind, "the API failed")
                         watcher.on_phase(f"{cause}, retry in {wait:.0f} s ({retries + 1}/{policy.max_retries})")
                 else:
                     self._remember(model, fallback)
@@ -216,20 +222,6 @@ class ResponsesApi:
                 await trio.sleep(wait)
         maybe_paid = bill is not None and bill.uncounted > 0
         raise DeadlineExceeded(f"No answer within {seconds:g} s; {cure}", code="timeout", maybe_paid=maybe_paid)
-
-    def _request_for(self, call: Call, watcher: Watcher) -> Request:
-        """Return the request for a call, without its body. Raises `AuthenticationFailed`.
-
-        The key is in no local variable, which a report of errors would show.
-        """
-        trace: Mapping[str, str] = TRACE.get() if self._request.propagate_trace else {}
-        return Request(
-            "GET" if call.body is None else "POST",
-            self._url + call.path,
-            {**encoded(trace), **self._headers},
-            make_room=watcher.wait_for_room,
-            on_send=watcher.before_sending,
-        )
 
     @cached_property
     def _headers(self) -> Mapping[bytes, bytes]:
@@ -241,14 +233,9 @@ class ResponsesApi:
 
     def _without_secrets(self, watcher: Watcher) -> Watcher:
         """Return a watcher that hears the same, without secrets and what a terminal would obey."""
-        on_phase, on_text = watcher.on_phase, watcher.on_text
-        if on_phase is not None:
-
-            def tell(phase: str) -> None:
-                on_phase(self.redact.known(sanitized(phase)))
-
-            watcher = replace(watcher, on_phase=tell)
-        if on_text is not None:
+        if (on_phase := watcher.on_phase) is not None:
+            watcher = replace(watcher, on_phase=lambda phase: on_phase(self.redact.known(sanitized(phase))))
+        if (on_text := watcher.on_text) is not None:
             watcher = replace(watcher, on_text=WrittenText(on_text, self.redact.known, lines=self._blanks).take)
         return watcher
 
@@ -322,14 +309,5 @@ class ResponsesApi:
             await self._connections.aclose()
 
 
-_instructions_as_json: Final = lru_cache(maxsize=8)(_ENCODE)  # the longest text of a body, which others share
-
-
 def _as_json(body: JsonObject) -> bytes:
-    text = _ENCODE({name: value for name, value in body.items() if name != "instructions"})
-    if "instructions" in body:
-        text = f'{{"instructions": {_instructions_as_json(body["instructions"])}, {text[1:]}'
-    try:
-        return text.encode()
-    except UnicodeEncodeError:  # a lone surrogate
-        return replace_lone_surrogates(text).encode()
+    return replace_lone_surrogates(json.dumps(body, ensure_ascii=False)).encode()

@@ -219,7 +219,10 @@ def read_failure(value: object, redact: Redact) -> Failure | None:
     """
     parts = sorted(_parts_of(value), key=itemgetter(0, 1))
     given = [members for _, _, members in parts]
-    message = _message_of([(level, text) for is_beside, level, text in parts if not is_beside], redact)
+    texts = [(level, text) for is_beside, level, members in parts if not is_beside and (text := _text_of(members))]
+    deepest = dict.fromkeys(text for level, text in texts if level == texts[0][0])
+    shown = (" ".join(_beginning(text, redact).split()) for text in islice(deepest, _MOST_LISTED))
+    message = " ".join(text if text[-1] in ".!?。" else text + "." for text in shown if text)
     types = _words((each.get("type") for each in given), redact)
     codes = [*filter(_NAME.fullmatch, _words((each.get(name) for each in given for name in _CODES), redact))]
     params = _words((param for each in given for param in _params_of(each)), redact)
@@ -288,15 +291,8 @@ def _structure(value: object) -> object:
     return cast("object", value) if value and isinstance(value, dict | list) else None
 
 
-def _message_of(parts: list[tuple[int, JsonObject]], redact: Redact) -> str:
-    """Return the texts of the innermost objects that have any, each behind the path that a validator names."""
-    texts = [(level, text) for level, members in parts if (text := _text_of(members))]
-    deepest = dict.fromkeys(text for level, text in texts if level == texts[0][0])
-    shown = (" ".join(_beginning(text, redact).split()) for text in islice(deepest, _MOST_LISTED))
-    return " ".join(text if text[-1] in ".!?。" else text + "." for text in shown if text)
-
-
 def _text_of(given: JsonObject) -> str:
+    """Return the message of an object, behind the path that a validator names."""
     text = next((text for name in _TEXTS if (text := given.get(name)) and isinstance(text, str)), "")
     path = "" if "param" in given else ", ".join(_params_of(given))
     return f"{path}: {text}" if text and path else text
@@ -420,17 +416,8 @@ def _error(failure: Failure, progress: Progress, key_from: str = "OPENAI_API_KEY
 
 # What a call adds
 
-CAUSES: Final = {"timeout": "no answer in time", "connection": "connection failed"}
-"""What a person is told of the kinds of error behind which a request is sent again."""
-
 _VERSION = re.compile(r"/v[0-9][a-z0-9]*+/?$|/openai/?$")
 _VARIABLES: Final = {"answer": "ANSWER", "answer_detailed": "DETAILED", "answer_quick": "QUICK", "search": "SEARCH"}
-
-
-def last_words(error: UpstreamError, attempts: int, *, is_repeated: bool) -> str:
-    """Return how often a call asked that an error ends, and why not again if the kind of error is not repeated."""
-    words = " It was not repeated, as it may have been paid for." if error.maybe_paid and not is_repeated else ""
-    return f"{words} ({attempts} attempts were made.)" if attempts > 1 else words
 
 
 def settings_to_change(error: UpstreamError, model: str, models: Mapping[str, str], base_url: str) -> str:
@@ -451,8 +438,14 @@ def settings_to_change(error: UpstreamError, model: str, models: Mapping[str, st
     return words
 
 
-def add_words(error: UpstreamError, before: str, behind: str) -> None:
-    """Put words around the message of an error, which is cut where it is too long with them."""
+def end_call(error: UpstreamError, attempts: int, before: str, behind: str, *, is_repeated: bool) -> None:
+    """Put words around the message of the error that ends a call, which is cut where it is too long with them.
+
+    They are `before`, how often the call asked, why not again if the kind of error is not repeated, and `behind`.
+    """
+    behind = (f" ({attempts} attempts were made.)" if attempts > 1 else "") + behind
+    if error.maybe_paid and not is_repeated:
+        behind = " It was not repeated, as it may have been paid for." + behind
     room = max(0, _LONGEST_TOLD - len(behind))
     error.message = (before + error.message)[:room] + behind
     if error.unquoted is not None:

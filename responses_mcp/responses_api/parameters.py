@@ -43,12 +43,6 @@ def model_traits(model: str) -> ModelTraits:
     return ModelTraits(verbosity=generation >= 5, reasoning=generation >= 5 or (is_o and generation >= 3))
 
 
-def nearest_effort(effort: str, listed: list[str]) -> str:
-    """Return the listed effort nearest to `effort`; of two equally near, the one that thinks more."""
-    order = (*_EFFORTS, effort)
-    return min(listed, key=lambda each: (abs(order.index(each) - order.index(effort)), -order.index(each)))
-
-
 _OF_SEARCH: Final = frozenset({"search_context_size", "external_web_access", "user_location"})  # in the search tool
 _OPTIONAL: Final = _OF_SEARCH | {
     *("include", "text", "reasoning", "tool_choice", "stream_options", "stream", "encoding_format"),
@@ -117,9 +111,11 @@ class ParameterFallback:
         refused = _refused_members(error) & {*sent, *(key for tool in sent.get("tools", ()) for key in tool)} - fixed
         moved, asked = self.moved, str(body.get("reasoning", {}).get("effort"))
         if "reasoning" in refused and asked not in moved:
-            _, taken = _divided(error.words)
-            if others := [word for word in re.split(r"\W+", taken) if word in _EFFORTS and word != asked]:
-                refused, moved = refused - {"reasoning"}, {**moved, asked: nearest_effort(asked, others)}
+            order = (*_EFFORTS, asked)
+            ranks = {order.index(word) for word in re.split(r"\W+", _divided(error.words)[1]) if word in order}
+            if ranks := ranks - {at := order.index(asked)}:  # of two equally near, the one that thinks more
+                nearest = order[min(ranks, key=lambda rank: (abs(rank - at), -rank))]
+                refused, moved = refused - {"reasoning"}, {**moved, asked: nearest}
         if "stream" in refused:
             refused |= {"stream_options"}
         learnt = ParameterFallback(self.left_out | refused, moved)
