@@ -103,7 +103,7 @@ def main() -> None:
             _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # the interpreter's end would print a traceback
     if code == _INTERRUPTED and interruptible:
         _end_interrupted()
-    certificates = getattr(sys.modules.get("responses_mcp.responses_api.http.client"), "certificates", None)
+    certificates = getattr(sys.modules.get("responses_mcp.responses_api.http.network"), "certificates", None)
     if certificates is not None and not certificates.acquire(timeout=PATIENCE):
         # From a disk that hangs, or a pipe. The interpreter's end would take OpenSSL down under the thread that loads
         # them, which crashes.

@@ -16,9 +16,8 @@ from typing import Any, cast
 import trio
 
 from responses_mcp.errors import ConnectionFailed
-from responses_mcp.responses_api.http.client import ConnectionPool
 from responses_mcp.responses_api.http.connections import Reader, Request
-from responses_mcp.responses_api.http.network import HttpConnection, Route
+from responses_mcp.responses_api.http.network import ConnectionPool, HttpConnection, Route
 from tests.simulation.transcript import Kind, Transcript
 
 ASKED = re.compile(rb'"input": "(q[0-9]+)')

@@ -15,8 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn, with_cure
 from responses_mcp.errors import ConnectionFailed
-from responses_mcp.responses_api.http.client import route_to
-from responses_mcp.responses_api.http.network import PORTS, port_of
+from responses_mcp.responses_api.http.network import PORTS, port_of, route_to
 
 _PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 _HASHED: Final = re.compile(r"[0-9a-f]{8}\.[0-9]+")

@@ -15,7 +15,7 @@ async def open_connections(url: str, limit: int, *, trust_env: bool = True) -> C
     """
 
     def prepared() -> Connections:
-        from responses_mcp.responses_api.http.client import pool_for  # noqa: PLC0415  # imports httpx
+        from responses_mcp.responses_api.http.network import pool_for  # noqa: PLC0415  # imports httpx
 
         return pool_for(url, limit, trust_env=trust_env)
 

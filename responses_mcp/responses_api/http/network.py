@@ -1,4 +1,4 @@
-"""One connection: its socket, its TLS, the way through a proxy, HTTP over them, and why it does not come about.
+"""The connections to the API: their sockets, TLS, the way through a proxy, HTTP over them, and which are kept.
 
 Only this module imports httpx, and it is imported on the first call. httpx reads URLs, and h11, which comes with it,
 speaks HTTP. What httpx has between the two would add redirects, cookies, authentication, a pool and locks, none of
@@ -11,16 +11,25 @@ The chunks of a reply that came together are joined before h11 takes each on its
 from __future__ import annotations
 
 import base64
+import logging
 import math
+import os
 import re
 import socket
 import ssl
+import sys
+import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
+from pathlib import Path
 from typing import Final, NamedTuple, cast
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
+import certifi
 import h11
 import httpx
 import trio
@@ -29,10 +38,15 @@ from responses_mcp.errors import ConnectionFailed, causes, exhausted
 from responses_mcp.responses_api.http.connections import Reader, Request
 from responses_mcp.settings.address import is_loopback
 
+log = logging.getLogger(__name__)
+
 CONNECT_TIMEOUT: Final = 10.0  # seconds for a TCP connection with its look-up, and again for each TLS handshake
 READ_BYTES: Final = 64 * 1024  # at once
 BULK_BYTES: Final = 16 * 1024  # in one read, above which it waits for its turn: what is done with it takes a while
 LAST_BYTES: Final = 0.25  # seconds for a reply to end when its reader has enough, so that its connection can be kept
+KEPT_IDLE: Final = 16  # connections kept open for the next call; more are left over only by a burst
+IDLE_SECONDS: Final = 90.0  # that they are kept for: servers and routers forget them after 60 to 350
+READS_AT_ONCE: Final = 4  # of much, between two looks at other tasks
 
 _CHUNK = re.compile(rb"([1-9A-Fa-f][0-9A-Fa-f]{0,7})\r\n")
 _PROXY_URL = re.compile(r"https?://([^/?#\s]*@)?[^/?#@\s'\"`]+(/[^@\s]*)?")
@@ -42,6 +56,12 @@ _AT_END: Final = h11.DONE, h11.DONE, (b"", False)  # both sides, and nothing cam
 _LONGEST_HEAD: Final = 100 * 1024  # bytes
 PORTS: Final = {"http": 80, "https": 443}
 _UNUSABLE: Final = "The address in openai.base_url, or that of the proxy, cannot be used; correct it."
+
+# Held by a thread that loads certificates. A process should take it before it ends: OpenSSL must not be taken down
+# under such a thread, which cannot be stopped and may have been left behind.
+certificates = threading.Lock()
+
+_warn_once = lru_cache(maxsize=8)(log.warning)
 
 
 @lru_cache(maxsize=8)
@@ -263,6 +283,57 @@ class HttpConnection:
         return b"%b%x\r\n%b\r\n%b" % (data[:start], len(whole), whole, data[at:])
 
 
+class ConnectionPool:
+    """Connections to one server, at most `limit` at once; more requests wait in order and can be cancelled there."""
+
+    def __init__(self, new_connection: Callable[[], HttpConnection], *, limit: int) -> None:
+        self._new_connection = new_connection
+        self._slots = trio.CapacityLimiter(limit)
+        self._idle: deque[tuple[HttpConnection, float]] = deque()  # a stack, with the time since when
+        self._closed = False
+
+    async def send(self, request: Request, reader: Reader) -> None:
+        """Send one request and give its reply to `reader`, see `Connections`."""
+        try:
+            self._slots.acquire_nowait()  # which is no step, and lets nobody overtake
+        except trio.WouldBlock:
+            await self._slots.acquire()
+        try:
+            await request.make_room()
+            # A cancel may have come since this place, or the room, was given: it must not cost a connection.
+            await trio.lowlevel.checkpoint_if_cancelled()
+            while not await self._is_sent(request, reader):
+                pass
+        finally:
+            self._slots.release()
+
+    async def _is_sent(self, request: Request, reader: Reader) -> bool:
+        """Send a request over the connection that was used last, if that is still quiet, or over a new one."""
+        now = trio.current_time()
+        while self._idle and self._idle[0][1] + IDLE_SECONDS <= now:
+            self._idle.popleft()[0].close()
+        is_new, keep = not self._idle, False
+        connection = self._new_connection() if is_new else self._idle.pop()[0]
+        try:
+            if is_usable := is_new or await connection.is_quiet():
+                keep = await connection.exchange(request, reader)
+            return is_usable
+        finally:
+            # One is kept for each request that waits, and a few.
+            is_wanted = len(self._idle) < KEPT_IDLE or self._slots.statistics().tasks_waiting > 0
+            if keep and is_wanted and not self._closed:
+                self._idle.append((connection, trio.current_time()))
+            else:
+                connection.close()
+
+    async def aclose(self) -> None:
+        """Close the idle connections; those in use are closed when their requests end, by a cancel at the latest."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop()[0].close()
+        await trio.lowlevel.checkpoint()
+
+
 # The way, and why there is none
 
 _TLS_CURES: Final = {
@@ -296,18 +367,69 @@ class Route(NamedTuple):
         return "check the network, openai.base_url (OPENAI_BASE_URL), and HTTPS_PROXY if you need a proxy."
 
 
-def route_through(proxy: str, named_by: str) -> Route:
-    """Return the way through the proxy of a URL. Raises `ConnectionFailed`, which shows nothing of that."""
+def pool_for(url: str, limit: int, *, trust_env: bool) -> ConnectionPool:
+    """Return the pool of connections to the server of `url`. Raises as `open_connections` does."""
+    route = route_to(url) if trust_env else Route()
+    file, folder = (os.environ.get(name) or None if trust_env else None for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
+    named = f"SSL_CERT_FILE is {file}" if file else f"SSL_CERT_DIR is {folder}" if folder else None
+    if not url.lower().startswith("http://") or (route.proxy is not None and route.proxy.scheme == "https"):
+        try:
+            with certificates:
+                # A file is read again when it has changed.
+                now = None if file is None else Path(file).stat()
+                tls = _context(file, folder, now and (now.st_ino, now.st_size, now.st_mtime_ns))
+        except OSError as error:  # ssl.SSLError is one
+            why = exhausted(error) or (f"correct it, or unset it: {named}." if named else "install certifi anew.")
+            reason = error.strerror or type(error).__name__
+            raise ConnectionFailed(f"The CA certificates cannot be read ({reason}); {why}") from error
+        route = route._replace(certificates=named, tls=tls)
+    return ConnectionPool(partial(HttpConnection, route, trio.CapacityLimiter(READS_AT_ONCE)), limit=limit)
+
+
+def route_to(url: str) -> Route:
+    """Return the way to `url`, through the proxy of HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, unless NO_PROXY excepts it.
+
+    This machine is reached without one: a proxy would look for the server on its own. Raises `ConnectionFailed` for a
+    proxy that cannot be used.
+    """
+    parts = urlsplit(url)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    host = parts.hostname or ""
+    if not proxy or is_loopback(host) or proxy_bypass(host) or (parts.port and proxy_bypass(f"{host}:{parts.port}")):
+        return Route()
+    names = [f"{parts.scheme}_proxy", f"{parts.scheme}_proxy".upper(), "all_proxy", "ALL_PROXY"]
+    if os.name == "nt":  # where both spellings are one
+        names = names[1::2]
+    named_by = next((name for name in names if os.environ.get(name)), "the configuration of this system")
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
     if _PROXY_URL.fullmatch(proxy):
         with suppress(httpx.InvalidURL, ConnectionFailed):
             through = httpx.Proxy(proxy)
             pair = b":".join(through.raw_auth or ())
             headers = [(b"proxy-authorization", b"Basic " + base64.b64encode(pair))] if pair else []
             return Route(named_by, url_of(str(through.url)), headers)
-    raise ConnectionFailed(
+    raise ConnectionFailed(  # which shows nothing of the URL
         f"The proxy cannot be used: {named_by} is no URL of an http or https proxy without quotation marks; write it "
         "as http://HOST:PORT or http://USER:PASSWORD@HOST:PORT, with %2F, %3F and %23 for /, ? and #, or unset it."
     )
+
+
+@lru_cache(maxsize=4)
+def _context(file: str | None, folder: str | None, _stamp: object) -> ssl.SSLContext:
+    """Return a context as `ssl.create_default_context` does, which fails where SSLKEYLOGFILE cannot be written."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if sys.version_info >= (3, 13):
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | ssl.VERIFY_X509_STRICT
+    context.set_alpn_protocols(["http/1.1"])
+    context.load_verify_locations(file or (None if folder else certifi.where()), None if file else folder)
+    if keys := os.environ.get("SSLKEYLOGFILE"):
+        try:
+            context.keylog_filename = keys
+        except OSError as error:
+            why = f"which cannot be written ({error.strerror or type(error).__name__})"
+            _warn_once(f"SSLKEYLOGFILE is {keys}, {why}: TLS keys are not logged; correct or unset it.")
+    return context
 
 
 def tls_error(error: BaseException) -> ssl.SSLError | None:

@@ -26,8 +26,7 @@ from responses_mcp.research.runs_file import Row, RunsFile
 from responses_mcp.research.view import RunView
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.background import Handle, StoredResponses
-from responses_mcp.responses_api.http.client import ConnectionPool
-from responses_mcp.responses_api.http.network import HttpConnection
+from responses_mcp.responses_api.http.network import ConnectionPool, HttpConnection
 from responses_mcp.room import Room
 from responses_mcp.runtime import server
 from responses_mcp.runtime.progress import ProgressReporter

@@ -10,9 +10,8 @@ from trio.testing import wait_all_tasks_blocked
 from responses_mcp.errors import ConnectionFailed, UnusableReply
 from responses_mcp.responses_api.http import network as network_module
 from responses_mcp.responses_api.http import open_connections
-from responses_mcp.responses_api.http.client import READS_AT_ONCE
 from responses_mcp.responses_api.http.connections import Request, connection_limit
-from responses_mcp.responses_api.http.network import BULK_BYTES, READ_BYTES
+from responses_mcp.responses_api.http.network import BULK_BYTES, READ_BYTES, READS_AT_ONCE
 from responses_mcp.testing import Closed, Garbage, Json, Raw, RecordedRequest, Reset, Truncated, bodies, open_fake_api
 from tests.processes import WAIT
 from tests.responses_api.http.network import ask, bare_environment, closed_port, connections, gone, no_names, post

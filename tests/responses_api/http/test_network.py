@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
 from responses_mcp.responses_api.http import open_connections
-from responses_mcp.responses_api.http.client import ConnectionPool
 from responses_mcp.responses_api.http.connections import Request
-from responses_mcp.responses_api.http.network import HttpConnection, Route
+from responses_mcp.responses_api.http.network import ConnectionPool, HttpConnection, Route
 from tests.processes import WAIT
 from tests.responses_api.http.network import Stream, bare_environment, listening, post, server_context, trust
 from tests.responses_api.stub import Reply

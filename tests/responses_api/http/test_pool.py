@@ -3,9 +3,8 @@
 import trio
 import trio.testing
 
-from responses_mcp.responses_api.http.client import IDLE_SECONDS, KEPT_IDLE, ConnectionPool
 from responses_mcp.responses_api.http.connections import Reader, Request
-from responses_mcp.responses_api.http.network import HttpConnection, Route
+from responses_mcp.responses_api.http.network import IDLE_SECONDS, KEPT_IDLE, ConnectionPool, HttpConnection, Route
 from tests.responses_api.stub import Reply
 
 REQUEST = Request("POST", "http://127.0.0.1:9/", {})

@@ -12,7 +12,7 @@ import trustme
 
 from responses_mcp.errors import ConnectionFailed
 from responses_mcp.responses_api.http import open_connections
-from responses_mcp.responses_api.http.client import route_to
+from responses_mcp.responses_api.http.network import route_to
 from responses_mcp.testing import open_fake_api
 from tests.processes import WAIT
 from tests.responses_api.http.network import (
