@@ -120,13 +120,14 @@ def test_the_metadata_links_to_the_repository(metadata: Message) -> None:
     }
 
 
-def test_installing_brings_three_packages_and_an_extra_word_vectors(metadata: Message) -> None:
+def test_installing_brings_three_packages_and_extras_for_pdf_and_word_vectors(metadata: Message) -> None:
     requirements = metadata.get_all("Requires-Dist", [])
     always = [requirement for requirement in requirements if ";" not in requirement]
     assert sorted(re.split(r"[^\w-]", requirement)[0] for requirement in always) == ["httpx", "pyyaml", "trio"]
-    assert metadata.get_all("Provides-Extra") == ["semantic"]
-    [extra] = set(requirements) - set(always)
-    assert re.fullmatch(r"wordllama>=[\d.]+ ?; ?extra == ['\"]semantic['\"]", extra)
+    assert metadata.get_all("Provides-Extra") == ["documents", "semantic"]
+    documents, semantic = sorted(set(requirements) - set(always))
+    assert re.fullmatch(r"pypdfium2>=[\d.]+ ?; ?extra == ['\"]documents['\"]", documents)
+    assert re.fullmatch(r"wordllama>=[\d.]+ ?; ?extra == ['\"]semantic['\"]", semantic)
 
 
 def test_the_readme_is_the_description_on_pypi(metadata: Message) -> None:

@@ -41,8 +41,9 @@ from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
 from responses_mcp.manuals.embeddings.provider import address_of, open_embedder
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.files.folder import OTHER_FORMAT, UNREADABLE, Folder
+from responses_mcp.manuals.files.folder import NEEDS_EXTRA, OTHER_FORMAT, UNREADABLE, Folder
 from responses_mcp.manuals.files.unserved import (
+    INSTALL_DOCUMENTS,
     NO_FILES,
     about_links,
     in_words,
@@ -96,6 +97,11 @@ _WHY: Final = {
     "disk_full": "no room on the disk of the index",
     "locked": "another process holds the lock of the index and does nothing",
     "format_not_served": "of a format that is not served; convert it to .md",
+    NEEDS_EXTRA: f"PDF; {INSTALL_DOCUMENTS}",
+    "needs_a_password": "it needs a password",
+    "no_text": "without text, such as scanned pages",
+    "takes_too_long": "too complex to be read in 30 seconds",
+    "damaged_or_too_complex": "damaged, or too complex",
     "not_text": "not text in UTF-8, UTF-16 with a mark, EUC-JP, Shift_JIS, EUC-KR, "
     "GB18030 or Windows-1252; save it as UTF-8",
     "time_budget": "no time was left; allow more with --budget-ms, or run 'manuals index' first",
@@ -258,7 +264,9 @@ def _forget(settings: ManualsSettings, options: argparse.Namespace) -> None:
 
 
 def _say_report(report: IndexReport, kinds: Mapping[str, int]) -> None:
-    unindexed = {path: reason for path, reason in report.unindexed.items() if reason != OTHER_FORMAT}  # in `kinds`
+    unindexed = {
+        path: reason for path, reason in report.unindexed.items() if reason not in (OTHER_FORMAT, NEEDS_EXTRA)
+    }  # in `kinds`
     out = len(unindexed)
     done = f", {report.changed:,} of them new or changed, {report.seconds:.1f} s" if "" not in unindexed else ""
     told = f"{report.manual_id}: {counted(report.files, 'file')}{done}"

@@ -320,7 +320,7 @@ class ManualsSettings:
     ] = ("node_modules", "__pycache__", ".venv")
     formats: Annotated[
         tuple[str, ...], Form("names"), "Types of files to serve; `[md, json]` are those of the contract."
-    ] = ("md", "markdown", "mdx", "txt", "rst", "adoc", "org", "html", "ipynb", "docx", "man", "json")
+    ] = ("md", "markdown", "mdx", "txt", "rst", "adoc", "org", "html", "ipynb", "docx", "pdf", "man", "json")
     index_dir: Annotated[
         str | None, Form("folder"), "Folder for the index files; without it, one in the user's cache folder."
     ] = None

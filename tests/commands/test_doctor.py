@@ -381,7 +381,7 @@ async def test_extra_headers_are_named_and_their_values_are_not(examine: Doctor)
 
 def test_what_of_the_folder_of_manuals_is_not_served_is_told(tmp_path: Path) -> None:
     root = tmp_path / "all" / "manuals"
-    for name in ("guide/a.md", "guide/b.pdf", "guide/c.pdf", "loose.md", "d.png"):
+    for name in ("guide/a.md", "guide/b.odt", "guide/c.odt", "loose.md", "d.png"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("x", encoding="utf-8")
     (root / "linked").symlink_to(tmp_path, target_is_directory=True)
@@ -389,7 +389,7 @@ def test_what_of_the_folder_of_manuals_is_not_served_is_told(tmp_path: Path) -> 
         each for each in check_configuration(load_settings({"MANUALS_ROOT": str(root)})) if each.check == "manuals"
     ]
     assert found == [
-        ("manuals", "ok", f"{root} has 2 manuals; 3 files of other formats are not served (2 .pdf, 1 .png)", None),
+        ("manuals", "ok", f"{root} has 2 manuals; 3 files of other formats are not served (2 .odt, 1 .png)", None),
         (
             "manuals",
             "warn",

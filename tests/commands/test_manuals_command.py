@@ -188,13 +188,13 @@ def test_index_as_json_is_one_document(manuals: Command, tmp_path: Path, monkeyp
 
 
 def test_index_counts_files_of_other_kinds_and_names_the_kinds(manuals: Command, root: Path) -> None:
-    for name in ("a.pdf", "b.PDF", "auth/c.png", "Makefile", ".hidden.pdf", ".git/d.pdf"):
+    for name in ("a.odt", "b.ODT", "auth/c.png", "Makefile", ".hidden.odt", ".git/d.odt"):
         write(root / "guide" / name, "x")
     first, second, _ = output(manuals("index")).splitlines()
-    assert first.endswith(" s; 4 files of other formats are not served (2 .pdf, 1 .png, 1 without an ending)")
+    assert first.endswith(" s; 4 files of other formats are not served (2 .odt, 1 .png, 1 without an ending)")
     assert second.endswith(" s")
     shown = json.loads(output(manuals("index", "--json")))
-    assert [each["not_served"] for each in shown["manuals"]] == [{".pdf": 2, ".png": 1, "": 1}, {}]
+    assert [each["not_served"] for each in shown["manuals"]] == [{".odt": 2, ".png": 1, "": 1}, {}]
 
 
 def test_a_find_of_nothing_says_what_else_lies_in_the_manuals(manuals: Command, root: Path) -> None:
@@ -255,8 +255,8 @@ def test_a_manual_that_cannot_be_read_is_in_the_json_of_all(manuals: Command) ->
 
 
 def test_ls_lists_the_manuals_and_what_is_in_one(manuals: Command, root: Path) -> None:
-    write(root / "plant/a.pdf", "x")
-    assert output(manuals("ls")) == "guide  3 files\nplant  1 file; 1 file of another format is not served (1 .pdf)\n"
+    write(root / "plant/a.odt", "x")
+    assert output(manuals("ls")) == "guide  3 files\nplant  1 file; 1 file of another format is not served (1 .odt)\n"
     assert output(manuals("ls", "guide/")) == "auth/\nerrors.json\nlogs.md\n"
     assert output(manuals("ls", "guide", "auth")) == "tokens.md\n"
     code, out, err = manuals("ls", "nowhere")
@@ -280,13 +280,13 @@ def test_a_wrong_command_is_told_with_what_was_meant(manuals: Command, word: str
 
 
 def test_ls_as_json_is_one_document(manuals: Command, root: Path) -> None:
-    write(root / "plant/a.pdf", "x")
+    write(root / "plant/a.odt", "x")
     write(root / "loose.md", "x")
     assert json.loads(output(manuals("ls", "--json"))) == {
         "manuals": [
             {"manual_id": "guide", "files": 3, "not_served": {}},
             {"manual_id": "manual::manuals", "files": 1, "not_served": {}},
-            {"manual_id": "plant", "files": 1, "not_served": {".pdf": 1}},
+            {"manual_id": "plant", "files": 1, "not_served": {".odt": 1}},
         ]
     }
     assert json.loads(output(manuals("ls", "guide", "--json"))) == {

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import threading
 from collections.abc import Callable, Hashable
 from typing import BinaryIO, Final
 
-from responses_mcp.manuals.cancellation import CancellationCheck
+from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
 from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, encoding_of, spans
-from responses_mcp.manuals.formats import CONVERTERS, PACKED, PLAIN
+from responses_mcp.manuals.formats import CONVERTERS, PACKED, PLAIN, pdf
 from responses_mcp.manuals.formats.document import Document, Unserved, checked_lines
 from responses_mcp.manuals.requests.paths import file_type
 
@@ -17,6 +18,8 @@ NOT_TEXT: Final = "not_text"
 
 _SIZE: Final = 256 * 1024  # bytes read at once
 _MOST_KEPT: Final = 4 * 1024 * 1024  # characters of documents that are read page by page
+_LEAST_SIZE: Final = 1000  # characters for which each of them counts
+_MOST_BEGUN: Final = 4  # files that are read on while no request waits for them
 
 
 def content_of(handle: BinaryIO, most: int, check: CancellationCheck) -> bytes:
@@ -45,20 +48,69 @@ def document_of(path: str, content: bytes, check: CancellationCheck) -> Document
     return CONVERTERS[kind](text, check)
 
 
+def is_read_apart(path: str) -> bool:
+    """Tell whether a process of its own reads a file, which may take long."""
+    return file_type(path) == "pdf"
+
+
 class Documents:
-    """The documents that were made last of files that are not served as they are; threads may share it."""
+    """The documents that were made last of files that are not served as they are; threads may share it.
+
+    What a process of its own reads goes on when a request has no more time, and the next request takes it over.
+    """
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, Document] = {}
+        self._kept: dict[Hashable, Document | Unserved] = {}
+        self._begun: dict[bytes, pdf.Reading] = {}
         self._lock = threading.Lock()
 
+    def of(self, path: str, content: bytes, check: CancellationCheck) -> Document:
+        """Return what is served of a file. Raises `Unserved`."""
+        if not is_read_apart(path):
+            return document_of(path, content, check)
+        digest = hashlib.blake2b(content, digest_size=16).digest()
+        return self.get(digest, lambda: self._read_apart(digest, content, check))
+
     def get(self, key: Hashable, make: Callable[[], Document]) -> Document:
-        """Return the document of a state of a file, made unless it is kept."""
+        """Return the document of a state of a file, made unless it is kept. Raises `Unserved`, again if it is kept."""
         with self._lock:
             found = self._kept.pop(key, None)
-        document = make() if found is None else found
+        if found is None:
+            try:
+                found = make()
+            except Unserved as nothing:
+                found = nothing
         with self._lock:
-            self._kept[key] = document
-            while len(self._kept) > 1 and sum(len(each.text) for each in self._kept.values()) > _MOST_KEPT:
+            self._kept[key] = found
+            while len(self._kept) > 1 and sum(map(_size_of, self._kept.values())) > _MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
-        return document
+        if isinstance(found, Unserved):
+            raise Unserved(found.reason)
+        return found
+
+    def end(self) -> None:
+        """End the processes that still read."""
+        while self._begun:
+            self._begun.popitem()[1].end()
+
+    def _read_apart(self, digest: bytes, content: bytes, check: CancellationCheck) -> Document:
+        with self._lock:
+            reading = self._begun.pop(digest, None)
+        reading = pdf.Reading(content) if reading is None else reading
+        try:
+            return reading.document(check)
+        except OutOfTime:
+            with self._lock:
+                kept = len(self._begun) < _MOST_BEGUN and self._begun.setdefault(digest, reading) is reading
+            if not kept:
+                reading.end()
+            raise
+        except Unserved:
+            raise
+        except BaseException:
+            reading.end()
+            raise
+
+
+def _size_of(kept: Document | Unserved) -> int:
+    return _LEAST_SIZE + (len(kept.text) if isinstance(kept, Document) else 0)

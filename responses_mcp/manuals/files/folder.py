@@ -31,6 +31,7 @@ from responses_mcp.manuals.files.directories import Directory, open_root
 from responses_mcp.manuals.files.documents import Documents
 from responses_mcp.manuals.files.exclusion import Exclusion
 from responses_mcp.manuals.files.texts import Anchors, visible
+from responses_mcp.manuals.formats import pdf
 from responses_mcp.manuals.requests.paths import (
     FILE_TYPES,
     ROOT_ID,
@@ -49,6 +50,7 @@ UNREADABLE: Final = "unreadable"
 TOO_DEEP: Final = "too_deep"
 UNSERVABLE: Final = "name_not_served"
 OTHER_FORMAT: Final = "format_not_served"
+NEEDS_EXTRA: Final = "needs_extra_documents"
 
 DOCUMENTS: Final = frozenset(
     {
@@ -131,7 +133,8 @@ class _Open:
                         ending = ending_of(name)
                         others[ending] += 1
                         if refused is not None and ending in DOCUMENTS:
-                            refused[name] = OTHER_FORMAT
+                            lacks = ending == ".pdf" and pdf.folder_of_library() is None
+                            refused[name] = NEEDS_EXTRA if lacks else OTHER_FORMAT
                     continue
                 if served_name(name):
                     yield entry, kind
@@ -159,7 +162,7 @@ class Folder:
     ) -> None:
         self.root = os.fspath(root)
         self.largest = largest
-        self._formats = frozenset(formats)
+        self._formats = frozenset(formats) - ({"pdf"} if pdf.folder_of_library() is None else set())
         self.documents = Documents()
         self._exclusion = Exclusion(exclude)
         # Of one state of a file, by manual, path and stamp.
@@ -171,6 +174,10 @@ class Folder:
         return cls(
             Path(settings.root or ""), settings.exclude, formats=settings.formats, largest=settings.max_file_bytes
         )
+
+    def close(self) -> None:
+        """End the processes that still read files."""
+        self.documents.end()
 
     def manuals(self) -> list[str]:
         """Return the ids of the manuals, by code point of their names. A root that does not exist has none."""

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, TypeVar
 
 from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.files.documents import content_of, document_of
+from responses_mcp.manuals.files.documents import content_of
 from responses_mcp.manuals.files.encodings import GUESSED
 from responses_mcp.manuals.files.folder import Folder, Stamp
 from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, START, Anchor, Anchors, Lines, Span, encoding_of, spans
@@ -232,7 +232,7 @@ def _text_of(folder: Folder, manual_id: str, handle: BinaryIO, stamp: Stamp, che
         )
 
     def made() -> Document:
-        return document_of(handle.name, content_of(handle, folder.largest, check), check)
+        return folder.documents.of(handle.name, content_of(handle, folder.largest, check), check)
 
     try:
         document = folder.documents.get((manual_id, handle.name, stamp), made)

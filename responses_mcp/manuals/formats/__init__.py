@@ -2,7 +2,7 @@
 
 Files of `PLAIN` types can be served as they are, whatever their size, and need an outline alone. `CONVERTERS` take the
 text of others, and `PACKED` the bytes of files that are no text. Both take what they call now and then to learn whether
-to stop. JSON is in two of them: it is converted unless it is too large.
+to stop. JSON is in two of them: it is converted unless it is too large. A PDF is in none: `pdf.Reading` reads it apart.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ import sqlite3
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final, NamedTuple
@@ -21,7 +22,7 @@ from typing import Final, NamedTuple
 from responses_mcp.errors import exhausted
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.files.documents import content_of, document_of
+from responses_mcp.manuals.files.documents import content_of, is_read_apart
 from responses_mcp.manuals.files.folder import UNREADABLE, Folder, Stamp
 from responses_mcp.manuals.formats.document import Document, Unserved
 from responses_mcp.manuals.index.rows import Entry, entries
@@ -181,6 +182,7 @@ def update(
     changes.hindered = None
     for batch in _batches(changes, order, check):
         notes: dict[str, str] = {}
+        _read_apart(folder, changes, batch, check, largest)
         try:
             with store.writing(check) as connection:
                 transaction = _Transaction(connection, changes, check)
@@ -211,16 +213,28 @@ def update(
         yield
 
 
+def _read_apart(folder: Folder, changes: Changes, batch: Sequence[str], check: CancellationCheck, largest: int) -> None:
+    """Wait for the process that reads a file, if one does, before the transaction that others would wait for."""
+    for path in filter(is_read_apart, batch):
+        if path in changes.changed and changes.changed[path].size <= largest:
+            with suppress(ManualsError, OSError, Unserved), folder.open(changes.name, path) as handle:
+                folder.documents.of(path, content_of(handle, largest, check), check)
+
+
 def _batches(changes: Changes, order: Callable[[str], int], check: CancellationCheck) -> Iterator[list[str]]:
     """Cut the work into transactions, small ones first: a find with little time must get on, too."""
-    queues: dict[tuple[bool, int], list[str]] = {}  # sorting 100,000 paths would keep other threads from running
+    queues: dict[tuple[int, int], list[str]] = {}  # sorting 100,000 paths would keep other threads from running
     for number, (path, stamp) in enumerate(changes.changed.items()):
         if not number % _LARGEST_BATCH:
             check()
-        queues.setdefault((stamp.size > _LARGE_FILE, order(path)), []).append(path)
+        rank = 2 if is_read_apart(path) else int(stamp.size > _LARGE_FILE)
+        queues.setdefault((rank, order(path)), []).append(path)
     batch: list[str] = []
     size, most = 0, _FIRST_BATCH
     for path in chain(list(changes.gone), *(queues[key] for key in sorted(queues))):
+        if batch and is_read_apart(path):
+            yield batch
+            batch, size = [], 0
         batch.append(path)
         size += changes.changed[path].size if path in changes.changed else 0
         if len(batch) >= most or size >= most * _BYTES_A_FILE:
@@ -297,7 +311,7 @@ class _Transaction:
             if known is not None and known.note is None and known.digest == digest:
                 self._stamp(known, new)
                 return None
-            document = document_of(path, content, self._check)
+            document = folder.documents.of(path, content, self._check)
             self.forget(known)
             self._add_file(path, new, digest, document)
         except Unserved as nothing:

@@ -17,14 +17,14 @@ ROOT_ID: Final = "manuals"
 NAMESAKE_ID: Final = "manual::manuals"
 """The id of a manual whose folder is called as the root is."""
 
-FileType = Literal["md", "markdown", "mdx", "txt", "rst", "adoc", "org", "html", "ipynb", "docx", "man", "json"]
+FileType = Literal["md", "markdown", "mdx", "txt", "rst", "adoc", "org", "html", "ipynb", "docx", "pdf", "man", "json"]
 Kind = Literal["dir", "file"]
 
 _KINDS: Final[Mapping[str, Kind]] = {"dir": "dir", "file": "file"}
 _TYPES: Final[Mapping[str, FileType]] = {
     "md": "md", "markdown": "markdown", "mdx": "mdx", "txt": "txt", "text": "txt", "rst": "rst", "adoc": "adoc",
     "asciidoc": "adoc", "org": "org", "html": "html", "htm": "html", "xhtml": "html", "ipynb": "ipynb", "docx": "docx",
-    "man": "man", "mdoc": "man", "json": "json",
+    "pdf": "pdf", "man": "man", "mdoc": "man", "json": "json",
     **{f"{section}{kind}": "man" for section in "12345678" for kind in ("", "p", "m", "x", "ssl", "posix")},
 }  # fmt: skip
 FILE_TYPES: Final[tuple[FileType, ...]] = get_args(FileType)

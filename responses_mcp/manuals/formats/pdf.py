@@ -1,0 +1,92 @@
+"""PDF, with the extra `documents`: each page is a section, under the bookmarks that lead to it or to pages before it.
+
+A process of its own reads the file (`pdf_child`), which ends by itself after `SECONDS`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from subprocess import DEVNULL, Popen, TimeoutExpired
+from tempfile import TemporaryFile
+from typing import Any, Final
+
+from responses_mcp.manuals.cancellation import CancellationCheck
+from responses_mcp.manuals.formats import pdf_child
+from responses_mcp.manuals.formats.document import LONGEST_TITLE, Document, Heading, Outline, Unserved
+
+SECONDS: Final = 30.0
+"""What a file may take."""
+
+_POLL: Final = 0.02  # seconds of waiting between two checks
+_LIBRARY: Final = "pypdfium2"
+
+
+@cache
+def folder_of_library() -> str | None:
+    """Return the folder from which the library can be imported; None where it, or a Python to run, is missing."""
+    found = None if getattr(sys, "frozen", False) or not sys.executable else find_spec(_LIBRARY)
+    return None if found is None or found.origin is None else str(Path(found.origin).parent.parent)
+
+
+class Reading:
+    """A PDF that is being read by a process, which starts at once.
+
+    Files without a name lead to it and back, because a pipe would have to be filled and emptied all the time.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        # Without what a user's environment adds, and without the folder of the script, whose `json` is ours.
+        command = [sys.executable, "-I", "-S", str(pdf_child.__file__), folder_of_library() or "", str(SECONDS)]
+        self._told = TemporaryFile()  # noqa: SIM115  # closed with the process
+        with TemporaryFile() as given:
+            given.write(content)
+            given.seek(0)
+            self._child = Popen(command, stdin=given, stdout=self._told, stderr=DEVNULL)  # noqa: S603  # our own
+
+    def document(self, check: CancellationCheck) -> Document:
+        """Wait for the document; what `check` raises leaves the process at work. Raises `Unserved`."""
+        while True:
+            try:
+                code = self._child.wait(_POLL)
+                break
+            except TimeoutExpired:
+                check()
+        with self._told as told:
+            if code:
+                reasons = {pdf_child.OUT_OF_TIME: "takes_too_long", pdf_child.OUT_OF_MEMORY: "takes_too_much_memory"}
+                raise Unserved(reasons.get(code, "damaged_or_too_complex"))
+            told.seek(0)
+            return _document(json.load(told))
+
+    def end(self) -> None:
+        """End the process."""
+        self._child.kill()
+        self._child.wait()
+        self._told.close()
+
+
+def _document(told: dict[str, Any]) -> Document:
+    if "reason" in told:
+        raise Unserved(told["reason"])
+    texts = ["\n".join(map(str.rstrip, text.splitlines())).strip("\n") for text in told["pages"]]
+    if not any(map(str.strip, texts)):
+        raise Unserved("no_text")
+    marks: dict[int, list[tuple[int, str]]] = {}
+    for level, title, page in told["marks"]:
+        marks.setdefault(page, []).append((level, " ".join(title.split())[:LONGEST_TITLE]))
+    chain: list[tuple[int, str]] = []  # the bookmarks that a page is under
+    headings: list[Heading] = []
+    lines: list[str] = []
+    for number, text in enumerate(texts):
+        found, page = marks.get(number, []), f"Page {number + 1}"
+        above = [each for level, each in chain if not found or level < found[0][0]]
+        for level, title in found:
+            chain = [*(each for each in chain if each[0] < level), (level, title)]
+        title = " · ".join(each for _, each in found)[:LONGEST_TITLE]
+        headings.append(Heading(len(lines) + 1, 1, title or page, 1, (*above, page) if title else tuple(above)))
+        lines += [page, *text.split("\n"), ""]
+    return Document("\n".join(lines), Outline(headings, has_preamble=False))
