@@ -287,7 +287,7 @@ def with_clients(session: nox.Session, clients: str) -> bool:
     if clients in ON_NODE and (missing := [name for name in ("node", "npm") if shutil.which(name) is None]):
         session.warn(f"{clients}: {' and '.join(missing)} not found; install Node.js with npm to try what needs it")
         return True
-    home = session.cache_dir / "interop"
+    home = session.cache_dir.resolve() / "interop"  # clients start in folders of their own
     results, folder = home / f"{clients}.xml", home / f"{clients}-venv"
     home.mkdir(parents=True, exist_ok=True)
     results.unlink(missing_ok=True)
