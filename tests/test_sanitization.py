@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from responses_mcp.asking import Watcher, open_answers
 from responses_mcp.errors import UpstreamError
 from responses_mcp.research.runs import open_research
+from responses_mcp.responses_api.response.sources import WrittenText
 from responses_mcp.responses_api.response.web_pages import address, closing_nothing
-from responses_mcp.responses_api.response.written_text import WrittenText
 from responses_mcp.sanitization import sanitized
 from responses_mcp.secrets import MASK
 from responses_mcp.settings.model import ManualsSettings, OpenAISettings, ResearchSettings, ServerSettings, Settings

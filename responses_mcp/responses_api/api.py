@@ -29,14 +29,13 @@ from responses_mcp.errors import (
 )
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.failures import end_call, settings_to_change
-from responses_mcp.responses_api.gate import Gate
 from responses_mcp.responses_api.http import open_connections
 from responses_mcp.responses_api.http.connections import Connect, Connections, Request, connection_limit, encoded
 from responses_mcp.responses_api.parameters import ParameterFallback, refused_domains
 from responses_mcp.responses_api.request.credentials import credential_headers, key_from
 from responses_mcp.responses_api.response.reply import LARGE_BYTES, ReplyBudget, ReplyReader
-from responses_mcp.responses_api.response.written_text import WrittenText
-from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
+from responses_mcp.responses_api.response.sources import WrittenText
+from responses_mcp.responses_api.retry import LONGEST_WAIT, Gate, RetryPolicy, backoff
 from responses_mcp.responses_api.watcher import NOBODY, Watcher
 from responses_mcp.sanitization import line_at, sanitized
 from responses_mcp.secrets import Redactor
@@ -48,6 +47,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _NOTHING_LEARNT = ParameterFallback()
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make an encoder for each body
 # Streamed whether or not anybody watches: gateways close connections that are silent for a minute or four, and what
 # they cut may have been paid for.
 STREAMED: Final[JsonObject] = {"stream": True, "stream_options": {"include_obfuscation": False}}
@@ -310,4 +310,8 @@ class ResponsesApi:
 
 
 def _as_json(body: JsonObject) -> bytes:
-    return replace_lone_surrogates(json.dumps(body, ensure_ascii=False)).encode()
+    text = _ENCODE(body)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return replace_lone_surrogates(text).encode()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from responses_mcp.commands.terminal import columns, for_reading
 from responses_mcp.commands.written_answer import WrittenAnswer
-from responses_mcp.responses_api.response.written_text import WrittenText
+from responses_mcp.responses_api.response.sources import WrittenText
 from tests.commands.online import Terminal
 
 PROSE = "Python 3.14 came out on 7 October 2025, as its release schedule says.\n\n"

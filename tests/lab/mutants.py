@@ -33,7 +33,6 @@ WANTED = 0.9
 GUARDED = {
     "protocol": ["tests/protocol"],
     "responses_api.retry": ["tests/test_retries.py", "tests/responses_api/test_gate.py"],
-    "responses_api.gate": ["tests/responses_api/test_gate.py"],
     "responses_api.parameters": [
         "tests/responses_api/test_parameters.py",
         "tests/responses_api/test_parameter_fallback.py",

@@ -12,8 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from responses_mcp.asking import Watcher
 from responses_mcp.errors import DeadlineExceeded, RateLimited, RequestRefused
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.gate import Gate
-from responses_mcp.responses_api.retry import seconds_until
+from responses_mcp.responses_api.retry import Gate, seconds_until
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
 from responses_mcp.testing import open_fake_api
 from responses_mcp.testing.rate_limit import RequestLimit

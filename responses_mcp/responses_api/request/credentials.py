@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Set as AbstractSet
 from typing import Final
-from urllib.parse import urlsplit
 
 from responses_mcp.errors import KeyUnusable
+from responses_mcp.responses_api.response.web_pages import host_of
 from responses_mcp.secrets import is_unfilled
 from responses_mcp.settings.address import is_loopback
 from responses_mcp.settings.model import OpenAISettings
@@ -34,7 +33,7 @@ def credential_headers(openai: OpenAISettings) -> dict[str, str]:
     the server is on this machine or other headers stand in for it. No secret is ever quoted.
     """
     headers: dict[str, str] = {}
-    key, name, host = (openai.api_key or "").strip(), openai.api_key_env, _host(openai.base_url)
+    key, name, host = (openai.api_key or "").strip(), openai.api_key_env, host_of(openai.base_url).strip("[]")
     is_local = is_loopback(host)
     is_reference = is_unfilled(key) and ("$" in key or key[0] in "%{")
     if is_reference and is_local:
@@ -46,7 +45,10 @@ def credential_headers(openai: OpenAISettings) -> dict[str, str]:
         if is_unfilled(key) and not is_local:  # where a server may take any word
             cause = f"The API key in the environment variable {name} is an example."
             raise KeyUnusable(cause, variable=name, remedy="Put a key of your own into it.")
-        _require_usable(key, name, {"any", host})
+        for server, pattern, wrong, remedy in _WRONG:
+            if server in ("any", host) and pattern.search(key):
+                cause = f"The API key in the environment variable {name} {wrong}."
+                raise KeyUnusable(cause, variable=name, remedy=remedy)
         headers["authorization"] = f"Bearer {key}"
     elif not openai.headers and not is_local:
         state = "is not set" if openai.api_key is None else "is empty"
@@ -66,17 +68,3 @@ def key_from(openai: OpenAISettings) -> str:
         return f"{' and '.join(openai.headers_env.values())}, which openai.headers_env names"
     named = "" if openai.api_key_env == OpenAISettings().api_key_env else ", which openai.api_key_env names"
     return f"{openai.api_key_env}{named}"
-
-
-def _require_usable(key: str, name: str, servers: AbstractSet[str]) -> None:
-    for server, pattern, wrong, remedy in _WRONG:
-        if server in servers and pattern.search(key):
-            cause = f"The API key in the environment variable {name} {wrong}."
-            raise KeyUnusable(cause, variable=name, remedy=remedy)
-
-
-def _host(base_url: str) -> str:
-    try:
-        return urlsplit(base_url).hostname or ""
-    except ValueError:
-        return ""

@@ -95,7 +95,7 @@ def read_answer(
         raise no_text(truncated=truncated)
     today = datetime.date.fromisoformat(date)
     cited = [each for each in _cited(messages, redact, today, files=files) if not is_within(each.url, blocked)]
-    searches = [item for item in items if item.get("type") == "web_search_call" and item.get("status") != "failed"]
+    searches = search_actions(items)
     citations: tuple[Citation, ...] = ()
     block = ""
     if used_search := bool(searches or cited):
@@ -157,9 +157,7 @@ def _cited(
 def _consulted(searches: list[JsonObject], redact: Redact, *, with_pages: bool) -> Iterator[Citation]:
     """Yield the sources of searches that have a name, and those that have a URL `with_pages`."""
     looks = repeat(None, MOST_SOURCES)
-    for source in (
-        each for search in searches for each in objects(as_object(search.get("action")).get("sources"), looks)
-    ):
+    for source in (each for action in searches for each in objects(action.get("sources"), looks)):
         if text_at(source, "url").strip():
             if with_pages and (url := address(line_at(source, "url", redact))):
                 yield Citation(url)
@@ -174,6 +172,12 @@ def _name_at(mapping: JsonObject, key: str, redact: Redact) -> str:
 def output_items(response: JsonObject) -> list[JsonObject]:
     """Return the items of a Response, of which only so many are looked at."""
     return list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
+
+
+def search_actions(items: list[JsonObject]) -> list[JsonObject]:
+    """Return the actions of the searches of the web that did not fail, {} for one that tells none."""
+    searches = (item for item in items if item.get("type") == "web_search_call" and item.get("status") != "failed")
+    return [as_object(search.get("action")) for search in searches]
 
 
 def answer_messages(items: list[JsonObject]) -> list[list[JsonObject]]:

@@ -14,7 +14,7 @@ from datetime import date, timedelta
 from itertools import repeat
 
 from responses_mcp.errors import RequestRefused, ServiceFailed
-from responses_mcp.json_types import JsonObject, as_object, objects, text_at
+from responses_mcp.json_types import JsonObject, objects, text_at
 from responses_mcp.responses_api.response.parser import (
     MOST_SOURCES,
     annotations_of,
@@ -22,6 +22,7 @@ from responses_mcp.responses_api.response.parser import (
     joined_text,
     no_text,
     output_items,
+    search_actions,
 )
 from responses_mcp.responses_api.response.sources import read_date
 from responses_mcp.responses_api.response.web_pages import LINK, address, is_within, page_key, shown
@@ -96,8 +97,7 @@ def read_results(
     newest = date.fromisoformat(today) + timedelta(days=1)  # on some islands it has begun
     listed = [_page(item, newest, redact) for item in listed_items(text)]
     cited = list(_cited(messages, redact, quoted=not listed))
-    searches = [item for item in items if item.get("type") == "web_search_call"]
-    actions = [as_object(search.get("action")) for search in searches if search.get("status") != "failed"]
+    actions = search_actions(items)
     looks = repeat(None, MOST_SOURCES)
     consulted = [source for action in actions for source in (action, *objects(action.get("sources"), looks))]
     others = [_page(mention, newest, redact) for mention in (*cited, *consulted)]
@@ -106,7 +106,7 @@ def read_results(
         if refusal := shown(joined_text(messages, "refusal", "refusal", redact), _LONGEST_SNIPPET, redact):
             raise RequestRefused(f"The model declined to search: {refusal}")
         raise no_text(truncated=response.get("status") == "incomplete")
-    if not seen and searches and not actions:
+    if not seen and not actions and any(item.get("type") == "web_search_call" for item in items):
         raise ServiceFailed("The API's web search failed; try again later.")
     if not listed and not cited and _EMPTY_LIST.search(text):  # nothing fits
         others = []

@@ -2,13 +2,14 @@
 
 A model often ends its answer in a block of its own: a header, its sources, and perhaps one more paragraph. The header
 and the sources are cut off and read for dates; a block with anything else in it stays. Lines are read from the end of
-the text up to the first that belongs to no block, so the work is linear, and a second pass changes nothing.
+the text up to the first that belongs to no block, so the work is linear, and a second pass changes nothing. While the
+text is written, `WrittenText` holds back what may be that block.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
@@ -16,10 +17,13 @@ from operator import itemgetter
 from typing import Final
 
 from responses_mcp.json_types import JsonObject
-from responses_mcp.responses_api.response.web_pages import page_key
+from responses_mcp.responses_api.response.web_pages import page_key, without_marks
+from responses_mcp.sanitization import sanitized
+from responses_mcp.secrets import Redact
 
-LONGEST_HEADER: Final = 80  # characters
+_LONGEST_HEADER: Final = 80  # characters
 _MOST_LINES: Final = 1_000  # at the end of an answer, in which its block is looked for
+_LONGEST_WAIT: Final = 4 * 1024  # characters; to put a line together with each delta takes time
 _LONGEST_BLOCK: Final = 64 * 1024  # characters, with a paragraph behind it
 _MOST_ENDS: Final = 5  # of an address
 _FEWEST_WORDS: Final = 3  # of a sentence beside a source; "JMA, published 2026-11-20." is none
@@ -51,6 +55,9 @@ _PART_ENDS: Final = re.compile(r"[、。;；()（）|·]|,(?! ?[0-9]{4})")  # of
 _ACCESSED: Final = re.compile("accessed|retrieved|viewed|閲覧|アクセス|参照|取得", re.IGNORECASE)
 _PUBLISHED: Final = re.compile("published|公開|公表|発表|掲載", re.IGNORECASE)
 _FIRST: Final = date(1900, 1, 1)
+# Words, up to a mark of the model or a sequence for a terminal, which wait for the end of their line.
+_WORDS: Final = re.compile("[^\x00-\x08\x0a-\x1f\x7f-\x9f\ue200-\ue20f]*[ \t\u3000、。！？]")
+_LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH: Final = rf"({'|'.join(_MONTHS)})[a-z]{{0,6}}\.?"
 _DATE: Final = re.compile(
@@ -124,7 +131,7 @@ def without_block(text: str, citations: Mapping[str, Citation], today: date) -> 
     That is the one that the block has, else the citation's own, else `today`. Days that have not come are none.
     """
     lines = text.rstrip().rsplit("\n", _MOST_LINES)
-    behind_code = (at + 1 for at, line in enumerate(lines) if is_fence(line))
+    behind_code = (at + 1 for at, line in enumerate(lines) if _is_fence(line))
     first = max([0, len(lines) - _MOST_LINES, *behind_code])
     top = end = len(lines)  # of the block
     listed: list[str] = []  # the sources below this line, from the last to the first
@@ -135,16 +142,16 @@ def without_block(text: str, citations: Mapping[str, Citation], today: date) -> 
         line = lines[at]
         if (room := room - len(line)) < 0:
             break
-        source = header_of(line)
+        source = _header_of(line)
         # With a source on its line, and right below another line, a header says where that is from.
-        if source is not None and not (source and at and not is_drawn(lines[at - 1])):
+        if source is not None and not (source and at and not _is_drawn(lines[at - 1])):
             found = _dates([source, *reversed(listed)], citations, today)
             if found is None and (source or listed or end < len(lines)):
                 break
             top, listed, is_last, dates = at, [], False, (found or {}) | dates
-        elif is_drawn(line):
+        elif _is_drawn(line):
             is_last = False
-        elif is_source(line):
+        elif _is_source(line):
             listed.append(line)
         elif is_last:
             end, listed = at, []
@@ -160,13 +167,77 @@ def without_block(text: str, citations: Mapping[str, Citation], today: date) -> 
     return "\n\n".join("\n".join(each).rstrip() for each in (body, remark) if each), tuple(dated)
 
 
+# While it is written
+
+
+class WrittenText:
+    """Takes the text as it comes and tells `on_text` what of it may be shown; "" says that it begins, maybe once more.
+
+    What comes from the API is cut anywhere, through a secret, an address or a character too. So a piece ends with its
+    line, or, in a line that is too long for a header, behind a word.
+
+    From what may be the header of the last block of sources, which the server writes anew, nothing is told until more
+    than a paragraph follows it. Text passes `redact`, which finds secrets of one word, and with `lines`, where whole
+    lines pass it, those that have blanks in them.
+    """
+
+    def __init__(self, on_text: Callable[[str], None], redact: Redact, *, lines: bool = False) -> None:
+        self._on_text = on_text
+        self._redact = redact
+        self._lines = lines
+        self._begin()
+
+    def _begin(self) -> None:
+        self._waiting: list[str] = []
+        self._length = 0  # of what waits, in characters
+        self._is_begun = False  # the beginning of the line that waits has been told
+        self._held: list[str] = []  # lines from a possible header on
+        self._has_remark = False  # one of them says more than a source
+
+    def take(self, delta: str) -> None:
+        """Take the next piece from the API; an empty one says that an answer begins."""
+        if not delta:
+            self._begin()
+            self._on_text("")
+        self._waiting.append(delta)
+        self._length += len(delta)
+        by_word = self._length <= _LONGEST_WAIT and not self._lines and not self._held
+        if not by_word and "\n" not in delta:
+            return
+        text = "".join(self._waiting)
+        end = text.rfind("\n") + 1
+        if not end and (words := _WORDS.match(text)):
+            is_prose = self._is_begun or (len(words[0]) > _LONGEST_HEADER and _header_of(words[0]) is None)
+            end = words.end() if is_prose else 0
+        self._waiting, self._length = [text[end:]], len(text) - end
+        text = without_marks(sanitized(text[:end]), self._redact)
+        if told := "".join(map(self._told, _LINES.findall(text))):
+            self._on_text(told)
+
+    def _told(self, line: str) -> str:
+        """Return what may be told with this line, or this part of a long one: it too, unless it may be of the block."""
+        is_begun, self._is_begun = self._is_begun, not line.endswith("\n")
+        header = None if is_begun else _header_of(line)
+        if is_begun or (header is None and not self._held):
+            return line
+        if header is not None:
+            self._has_remark = False
+        elif not _is_drawn(line):
+            if _is_fence(line) or (self._has_remark and _is_drawn(self._held[-1])):
+                told, self._held = "".join([*self._held, line]), []
+                return told
+            self._has_remark = self._has_remark or not _is_source(line)
+        self._held.append(line)
+        return ""
+
+
 # Where the block is
 
 
-def header_of(line: str) -> str | None:
+def _header_of(line: str) -> str | None:
     """Return the source on the line of a header, "" for a header alone; None if the line is no header."""
     label, _, source = line.replace("：", ":").partition(":")
-    if len(label) > LONGEST_HEADER or _NEVER_HEADER.match(line):
+    if len(label) > _LONGEST_HEADER or _NEVER_HEADER.match(line):
         return None
     others, words = _FOR_SOURCES.subn("", label)
     if not words or _BESIDE_IT.sub("", others) or _has_sentence(source, _FEWEST_WORDS):
@@ -174,18 +245,18 @@ def header_of(line: str) -> str | None:
     return source if _WORD.search(source) else ""
 
 
-def is_source(line: str) -> bool:
+def _is_source(line: str) -> bool:
     """Tell whether a line with words is a source of a list, without a sentence about it."""
     names_one = _DATED_OR_LINKED.search(line) is not None
     return (names_one or _MARKED.match(line) is not None) and not _has_sentence(line, _FEWEST_WORDS if names_one else 1)
 
 
-def is_drawn(line: str) -> bool:
+def _is_drawn(line: str) -> bool:
     """Tell whether a line is blank, a rule, or a tag of HTML around a list."""
     return _DRAWN.fullmatch(line.rstrip()) is not None
 
 
-def is_fence(line: str) -> bool:
+def _is_fence(line: str) -> bool:
     """Tell whether code begins or ends with this line."""
     return line.lstrip(" \t>").startswith(("```", "~~~"))
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import repeat
 from typing import Final, TypeAlias, cast
 
 from responses_mcp.errors import ConnectionFailed, Progress
-from responses_mcp.json_types import JsonObject, as_object, objects, text_at
+from responses_mcp.json_types import JsonObject, as_object, text_at
 from responses_mcp.responses_api.failures import read_failure
+from responses_mcp.responses_api.response.parser import annotations_of, answer_messages, output_items
 from responses_mcp.responses_api.response.web_pages import host_of
 from responses_mcp.responses_api.watcher import Watcher
 from responses_mcp.sanitization import sanitized
@@ -37,7 +37,6 @@ _TEXT: Final = "response.output_text.done"
 _ANNOTATION: Final = "response.output_text.annotation.added"
 _KEPT: Final = frozenset({_DELTA, _ITEM, _TEXT, _ANNOTATION})
 _SEARCHING: Final = "response.web_search_call.searching"
-_ALL: Final = repeat(None)  # members of a list
 _PHASES: Final = {(_DELTA, ""): "writing", (_SEARCHING, ""): "searching", (_ADDED, "reasoning"): "thinking"}
 
 Event: TypeAlias = tuple[str, bytes]  # its kind, the type or name that it has, or "error"; and its data
@@ -180,7 +179,7 @@ class ResponseStream:
         response = as_object(event.get("response"))
         errors = filter(None, (response.get("error"), event.get("error"), self._error and _object(self._error)))
         reason = next((each for error in errors if read_failure(each := {"error": error}, str)), JsonObject())
-        output = list(objects(response.get("output"), _ALL))
+        output = output_items(response)
         if from_start:
             output = self._completed(output)
         elif not any(item.get("type") == "message" for item in output):
@@ -216,7 +215,7 @@ class ResponseStream:
         """
         kinds = [item.get("type") for item in output]
         lacking = [] if "web_search_call" in kinds else [b'"web_search_call"']
-        lacking += [] if _annotations(output) else [b"_citation"]
+        lacking += [] if [*annotations_of(answer_messages(output))] else [b"_citation"]
         if "message" in kinds and not any(word in data for word in lacking for _, data in self._kept):
             return output
         told = [(kind, _object(data)) for kind, data in self._kept]
@@ -227,9 +226,10 @@ class ResponseStream:
                 texts = [{"type": "output_text", **_object(b'{"text":"%b"}' % bytes(self._written))}]
             made += [{"type": "message", "role": "assistant", "content": texts}] if texts else []
         items = [*(item for item in made if item.get("type") not in kinds), *output]
-        if not _annotations(items) and (parts := _parts(items)):
+        messages = answer_messages(items)
+        if messages and messages[-1] and not [*annotations_of(messages)]:
             cited = [as_object(event.get("annotation")) for kind, event in told if kind == _ANNOTATION]
-            parts[-1]["annotations"] = [*_annotations(made), *cited]
+            messages[-1][-1]["annotations"] = [*annotations_of(answer_messages(made)), *cited]
         return items
 
 
@@ -241,24 +241,12 @@ def _object(data: bytes) -> JsonObject:
         return {}
 
 
-def _parts(items: list[JsonObject]) -> list[JsonObject]:
-    return [part for item in items if item.get("type") == "message" for part in objects(item.get("content"), _ALL)]
-
-
-def _annotations(items: list[JsonObject]) -> list[JsonObject]:
-    return [annotation for part in _parts(items) for annotation in objects(part.get("annotations"), _ALL)]
-
-
 def _phase(kind: str, data: bytes, redact: Redact) -> str:
-    """Return the phase that an event tells of, "" where it tells of none."""
+    """Return the phase that an event tells of, "" where it tells of none; of a search, what it asked or read."""
     item = as_object(_object(data).get("item")) if kind in (_ADDED, _ITEM) else {}
-    if kind == _ITEM and item.get("type") == "web_search_call":
-        return _searched(as_object(item.get("action")), redact)
-    return _PHASES.get((kind, text_at(item, "type")), "")
-
-
-def _searched(action: JsonObject, redact: Redact) -> str:
-    """Return the phase that a finished search stands for: the query it asked or the page it read."""
+    if kind != _ITEM or item.get("type") != "web_search_call":
+        return _PHASES.get((kind, text_at(item, "type")), "")
+    action = as_object(item.get("action"))
     if action.get("type") in ("open_page", "find_in_page"):
         # Redacted before: in small letters, a host would no longer show a secret.
         return f"reading {host_of(redact(sanitized(text_at(action, 'url')))) or 'a page'}"

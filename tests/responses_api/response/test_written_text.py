@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.json_types import replace_lone_surrogates
+from responses_mcp.responses_api.response.sources import WrittenText
 from responses_mcp.responses_api.response.web_pages import without_markers, without_tracking
-from responses_mcp.responses_api.response.written_text import WrittenText
 from responses_mcp.secrets import Redactor
 from tests.growth import Hostile, superlinear
 
