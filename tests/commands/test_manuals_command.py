@@ -813,7 +813,7 @@ def test_json_on_one_line_is_read_in_lines_from_the_match_on(manuals: Command, r
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        (("--line", "9"), "--line 9 is outside the file; pass a line from 1 to 5, its last."),
+        (("--line", "9"), "--line 9 is outside the file; pass a line from 1 to 4, its last."),
         (("--char", "999"), "--char 999 is outside the text, which has 56 characters."),
         (("--char", "5", "--line", "1"), "pass --line or --char, not both"),
     ],

@@ -100,7 +100,7 @@ class Text:
         for span in self.spans(end):
             end = span.end
             if not taken and end.char <= offset:
-                start_line = end.line
+                start_line = end.line - span.text.endswith("\n")  # what follows is a line only if there is anything
                 continue
             skipped = max(offset - span.start.char, 0)
             if not taken:
@@ -126,17 +126,18 @@ class Text:
         """Return the place of the first character of a line."""
         if line == 1:
             return 0
-        end = self._anchors.before("line", line - 1)
+        end, last = self._anchors.before("line", line - 1), 1
+        begin: int | None = None
         for span in self.spans(end):
-            end = span.end
+            if begin is not None:
+                return begin
+            end, last = span.end, span.end.line - span.text.endswith("\n")
             if 1 < line <= end.line:
-                rest = span.text.split("\n", line - span.start.line)[-1]
-                return end.char - len(rest)
-        raise ManualsError(
-            "invalid_parameter",
-            f"start_line {line} is outside the file; pass a line from 1 to {end.line}, its last.",
-            lines=end.line,
-        )
+                begin = end.char - len(span.text.split("\n", line - span.start.line)[-1])
+                if begin < end.char:
+                    return begin
+        message = f"start_line {line} is outside the file; pass a line from 1 to {last}, its last."
+        raise ManualsError("invalid_parameter", message, lines=last)
 
     def guessed(self) -> dict[str, Any]:
         """Return the field that names the encoding, if it was guessed."""
