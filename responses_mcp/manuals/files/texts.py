@@ -29,8 +29,8 @@ from responses_mcp.manuals.formats.document import Outline
 _SIZE: Final = 128 * 1024  # bytes read at once
 _UTF_8: Final = "utf-8"
 _MARKS: Final = {_UTF_8: codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
-# A NUL, or ISO-2022-JP, which is ASCII throughout and means nothing as that.
-_NO_TEXT: Final = re.compile("\0|\x1b\\$[@B]")
+_ISO_2022: Final = re.compile("\x1b\\$[@B]")  # Japanese that is ASCII throughout and means nothing as that
+_MOST_NULS: Final = 0.001  # of the characters, beside one
 _NOT_ASCII: Final = re.compile("[^\0-\x7f]+")
 _SHORT_ESCAPE: Final = re.compile(r"\\(u|[\\\"/bfnrt])")
 _CONTROL: Final = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
@@ -65,7 +65,7 @@ class Span:
 
 
 def encoding_of(handle: BinaryIO, check: CancellationCheck) -> str | None:
-    """Return the encoding of a file, None for one that is no text, because it has a NUL or is ISO-2022-JP.
+    """Return the encoding of a file, None for one that is no text, because it has many NULs or is ISO-2022-JP.
 
     A mark of UTF-16 decides. A file is UTF-8 if most of what is not ASCII in it is; else its letters tell what it is.
     The handle is left at the beginning.
@@ -74,7 +74,7 @@ def encoding_of(handle: BinaryIO, check: CancellationCheck) -> str | None:
     start = _read(handle)
     marked = next((encoding for encoding, mark in _MARKS.items() if mark == start[:2]), _UTF_8)
     source = handle if _read(handle) else io.BytesIO(start)  # most files are small, and need not be read again
-    good = wrong = 0
+    good = wrong = nuls = length = 0
     first = b""  # from where something is wrong on
     source.seek(0)
     decoder = codecs.getincrementaldecoder(marked)("replace")
@@ -83,7 +83,9 @@ def encoding_of(handle: BinaryIO, check: CancellationCheck) -> str | None:
         check()
         data = _read(source)
         text = decoder.decode(data, not data)
-        if _NO_TEXT.search(text):
+        length += len(text)
+        nuls += text.count("\0")
+        if nuls > 1 + _MOST_NULS * length or _ISO_2022.search(text):
             found = None
             break
         if "\ufffd" in text:

@@ -16,7 +16,7 @@ _LONGEST_OUTPUT: Final = 2000  # characters of one output that are shown
 def convert(text: str, check: CancellationCheck) -> Document:
     """Return the cells as Markdown. Raises `Unserved` for what is no notebook."""
     try:
-        notebook: Any = json.loads(text)
+        notebook: Any = json.loads(text, strict=False)  # a tab is no reason to serve nothing
     except (ValueError, RecursionError) as error:
         raise Unserved("not_a_notebook") from error
     check()
