@@ -25,6 +25,7 @@ _BLOCKS: Final = frozenset(
 _CELLS: Final = frozenset(("td", "th"))
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
 _NAVIGATION: Final = re.compile(r"""role\s*=\s*["']?navigation""", re.IGNORECASE)
+_TITLE: Final = re.compile(r"<title[\s>]", re.IGNORECASE)
 _MAIN: Final = re.compile(r"<main[\s>]", re.IGNORECASE)
 _PERMALINKS: Final = "¶#§🔗\uf0c1 "
 _TAGS_BETWEEN_CHECKS: Final = 1024
@@ -33,12 +34,11 @@ _TAGS_BETWEEN_CHECKS: Final = 1024
 def convert(text: str, check: CancellationCheck) -> Document:
     """Return the text of a page; of one with `<main>`, of that alone."""
     writer = _Writer()
-    lower = text.lower()
-    begin = lower.find("<title")
-    if begin >= 0:
-        writer.read(text[begin : lower.find("</title>", begin) + 8], check)
+    if (title := _TITLE.search(text)) is not None:
+        end = _end_of(text, "title", title.start())
+        writer.read(f"{text[title.start() : end]}</title>" if end >= 0 else "", check)
     main = _MAIN.search(text)
-    start, end = (main.start(), lower.find("</main", main.start())) if main else (0, -1)
+    start, end = (main.start(), _end_of(text, "main", main.start())) if main else (0, -1)
     writer.read(text[start : end if end >= 0 else len(text)], check)
     return writer.document()
 
@@ -153,7 +153,7 @@ class _Writer:
 
 
 def _end_of(text: str, name: str, at: int) -> int:
-    """Return where the closing tag of a script or style begins; -1 if there is none."""
+    """Return where the closing tag of an element begins; -1 if there is none."""
     while (found := text.find("</", at)) >= 0:
         if text[found + 2 : found + 2 + len(name)].lower() == name:
             return found

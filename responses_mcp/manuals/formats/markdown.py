@@ -77,6 +77,8 @@ class _Reader:
         if len(line) > _LONGEST_HEADING_LINE:  # neither heading nor fence, and too long to look at closely
             self._html = []
             self._paragraph = ["", *[""] * _MOST_HEADING_LINES]
+            if self._until is None and self._fence is None and _COMMENT.match(line):
+                self._until = "-->"
             if self._until is not None and self._until in line.lower():
                 self._until = None
             return None
