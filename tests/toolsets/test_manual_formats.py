@@ -452,3 +452,103 @@ async def test_json_of_brackets_alone_is_served_as_it_is(tmp_path: Path) -> None
     async with desk(settings_for(tmp_path)) as here:
         await here.call("manual_ls")
         assert (await here.call("manual_scan", manual_id="m", path="a.json"))["text"] == text
+
+
+# Lines and headings
+
+
+@pytest.mark.parametrize("path", ["a.md", "a.txt", "a.rst", "a.json"])
+async def test_a_file_has_as_many_lines_as_end_in_it(tmp_path: Path, path: str) -> None:
+    write(tmp_path, f"m/{path}", "one\n\ntwo\n")
+    async with desk(settings_for(tmp_path)) as here:
+        await here.call("manual_ls")
+        whole = await here.call("manual_scan", manual_id="m", path=path)
+        end = await here.call("manual_scan", manual_id="m", path=path, cursor=len(whole["text"]))
+        assert whole["applied_range"] == {"start_line": 1, "end_line": 3}
+        assert end["applied_range"] == {"start_line": 3, "end_line": 3}
+        failed = await here.fail("manual_scan", manual_id="m", path=path, start_line=4)
+        assert failed["message"] == "start_line 4 is outside the file; pass a line from 1 to 3, its last."
+        assert failed["details"] == {"lines": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "titles"),
+    [
+        ("1. Open the lid\n\n2. Close the lid\n\nThen wait.\n", []),
+        ("Do this:\n\n1. Open the lid\n\nThen wait.\n", []),
+        ("1. open the lid\n\nThen wait.\n", []),
+        ("3 apples\n\nThen wait.\n", []),
+        ("1. Opening\n\nLift the lid.\n\n2. Closing\n\nLet go.\n", ["1. Opening", "2. Closing"]),
+        ("1.  Opening\n\n   Lift the lid.\n\n1.1.  Locks\n\n   Turn.\n", ["1. Opening", "1.1. Locks"]),
+        ("1. Opening\n\n1.1 Locks\n\nTurn.\n", ["1. Opening", "1.1 Locks"]),
+        ("第1章 開け方\n\n上げる。\n", ["第1章 開け方"]),
+    ],
+)
+async def test_an_item_of_a_list_in_plain_text_is_no_heading(tmp_path: Path, text: str, titles: list[str]) -> None:
+    write(tmp_path, "m/a.txt", text)
+    async with desk(settings_for(tmp_path)) as here:
+        await here.call("manual_ls")
+        toc = await here.call("manual_toc", manual_id="m", depth="deep", path_prefix="a.txt")
+        listed = [" ".join(each["title"].split()) for each in toc["items"][0]["headings"]]
+        assert listed == (titles or ["a"])
+
+
+async def test_the_contents_of_json_are_its_rows(tmp_path: Path) -> None:
+    write(tmp_path, "m/api.json", json.dumps(OPEN_API, indent=2))
+    async with desk(settings_for(tmp_path)) as here:
+        await here.call("manual_ls")
+        toc = await here.call("manual_toc", manual_id="m", depth="deep", path_prefix="api.json")
+        rows = toc["items"][0]["headings"]
+        assert rows[0] == {"title": "api.json", "line_start": 1}
+        assert "Create an issue" in [each["title"] for each in rows]
+        line = next(each["line_start"] for each in rows if each["title"] == "Create an issue")
+        page = await here.call("manual_scan", manual_id="m", path="api.json", start_line=line)
+        assert page["text"].startswith('      "post": {\n        "summary": "Create an issue"')
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.md", "<!--\n# Old\n-->\n\n# Seals\n\nTen seconds.\n"),
+        ("a.md", f"<!-- {'x' * 3000}\n# Old\n-->\n\n# Seals\n\nTen seconds.\n"),
+        ("a.html", "<!-- <h1>Old</h1> --><h1>Seals</h1>Ten seconds."),
+        ("a.mdx", "{/* # Old */}\n\n{/*\n# Old\n*/}\n\n# Seals\n\nTen seconds.\n"),
+        ("a.rst", ".. comment\n\n   Old\n   ===\n\nSeals\n=====\n\nTen seconds.\n"),
+        ("a.adoc", "////\n== Old\n////\n\n== Seals\n\nTen seconds.\n"),
+        ("a.org", "#+begin_comment\n* Old\n#+end_comment\n* Seals\nTen seconds.\n"),
+    ],
+)
+async def test_headings_in_comments_are_none(tmp_path: Path, path: str, text: str) -> None:
+    write(tmp_path, f"m/{path}", text)
+    async with desk(settings_for(tmp_path)) as here:
+        await here.call("manual_ls")
+        toc = await here.call("manual_toc", manual_id="m", depth="deep", path_prefix=path)
+        assert [each["title"] for each in toc["items"][0]["headings"]] == ["Seals"]
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("a.md", b"# Seals\n\nTen \xff seconds.\n"),
+        ("a.md", b"# Seals\n\nTen \0 seconds.\n" + b"x " * 100),
+        ("a.txt", b"SEALS\n\nTen \x1b[1mseconds.\n"),
+        ("a.json", b'{"title": "Seals", "text": "Ten \xff seconds."}'),
+        ("a.ipynb", json.dumps(NOTEBOOK).replace("Running dry", "Seals \1 \t").encode() + b"\n"),
+        ("a.html", b"<h1>Seals</h1><p>Ten \xff\1 seconds."),
+        ("a.md", "# Seals\n\nTen seconds.\n".encode("utf-16")[:-2] + b"\x00\xd8"),
+    ],
+)
+async def test_one_odd_byte_drops_no_file_of_any_kind(tmp_path: Path, path: str, content: bytes) -> None:
+    write(tmp_path, f"m/{path}", content)
+    async with desk(settings_for(tmp_path)) as here:
+        found = await here.call("manual_search", query="seals ten seconds")
+        assert ([row["path"] for row in found["results"]][:1], found["complete"]) == ([path], True)
+
+
+async def test_letters_that_grow_when_folded_do_not_move_what_is_read_of_html(tmp_path: Path) -> None:
+    head = f"<title>{'İ' * 30}</title>"
+    write(tmp_path, "m/a.html", f"{head}<main><h1>Seals</h1>{'İ' * 30}</main><footer>Imprint of ours</footer>")
+    async with desk(settings_for(tmp_path)) as here:
+        await here.call("manual_ls")
+        text = (await here.call("manual_scan", manual_id="m", path="a.html"))["text"]
+    assert text == f"Seals\n{'İ' * 30}"

@@ -132,14 +132,14 @@ def table_of_contents(folder: Folder, request: TocRequest, check: CancellationCh
 
 def _with_headings(folder: Folder, manual_id: str, path: str, most: int, check: CancellationCheck) -> dict[str, Any]:
     name = path.rpartition("/")[2]
-    if file_type(path) == "json":
-        return {"path": path, "headings": [{"title": name, "line_start": 1}]}
+    if file_type(path) != "json":
+        name = name.rpartition(".")[0]
     try:
         _, listed = steadily(folder, manual_id, path, check, lambda text: text.outline().headings[:most])
     except ManualsError as error:
         return {"path": path, "headings": [], "note": error.message}
-    rows = [{"title": shown_title(each.title), "line_start": each.line} for each in listed]
-    return {"path": path, "headings": rows or [{"title": name.rpartition(".")[0], "line_start": 1}]}
+    rows = [{"title": shown_title(each.title) or name, "line_start": each.line} for each in listed]
+    return {"path": path, "headings": rows or [{"title": name, "line_start": 1}]}
 
 
 def _too_wide(manual_id: str, prefix: str, found: list[str], check: CancellationCheck) -> ManualsError:

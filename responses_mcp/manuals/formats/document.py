@@ -134,14 +134,17 @@ class Page:
         self._headings: list[Heading] = []
 
     def heading(self, level: int, title: str, *, back: int = 0) -> None:
-        """Begin a section with a line that has its title; or with the one written so many lines before."""
+        """Begin a section with a line that has its title; or with the one written so many lines before.
+
+        Without a title, the line is text.
+        """
         shown = " ".join(title.split())[:LONGEST_TITLE]
         if back:
             line, lines = len(self.lines) - back + 1, back
         else:
             self.lines.append(shown)
             line, lines = len(self.lines), 1
-        if len(self._headings) < MOST_HEADINGS:
+        if shown and len(self._headings) < MOST_HEADINGS:
             self._headings.append(Heading(line, level, shown, lines))
 
     def document(self) -> Document:
