@@ -121,6 +121,7 @@ PASSING = [
     {"code": "slow_down", "message": "Slow down."},
     {"status": "RESOURCE_EXHAUSTED", "code": 429},
     {"code": "ThrottlingException", "message": "Rate exceeded"},
+    {"code": "RequestTimeOut", "message": "Too slow."},
 ]
 
 
@@ -130,6 +131,7 @@ def forms(error: dict[str, Any]) -> dict[str, Reply]:
         "flat event": Sse([{**error, "type": error.get("type", "error")}]),
         "bare event": Sse([f"data: {json.dumps({'error': error})}\n\n"]),
         "named event": Sse([f"event: error\ndata: {json.dumps(error)}\n\n"]),
+        "unknown event": Sse([f"event: upstream\ndata: {json.dumps({'error': error})}\n\n"]),
         "message": Sse([f"event: message\ndata: {json.dumps({'error': error})}\n\n"]),
         "marked": Sse([f"data: {json.dumps({'object': 'error', **error})}\n\n"]),
         "response.error": Sse([{"type": "response.error", "error": error}]),
@@ -251,6 +253,12 @@ def refused(status: int, message: str, code: Any = None, **more: Any) -> Json:
     (refused(401, "Insufficient permissions. Missing scopes: api.responses.write"), "permission", "valid key"),
     (refused(401, "Your IP address is not on the list.", "ip_not_authorized"), "address of this machine", "valid key"),
     (refused(401, "Wrong.", "invalid_api_key"), "valid key", "permission"),
+    (refused(401, "Access denied due to missing subscription key.", "401"), "valid key", "region"),
+    (refused(200, "Missing scopes: api.responses.write", type="invalid_request_error"), "permission", "its parameters"),
+    (
+        Sse([{"type": "error", "error": {"type": "invalid_request_error", "message": "Wrong organization."}}]),
+        *("Correct the organization", "its parameters"),
+    ),
     (refused(401, "Access denied due to invalid subscription key or wrong API endpoint."), "valid key", "region"),
     (Json({"detail": [{"type": "extra_forbidden", "loc": ["input"], "msg": "Bad"}]}, 422), "its parameters", "region"),
     (refused(500, "Token limit (500,000 per day) exceeded. Used: 508,311 tokens."), "when it is reset", "fewer words"),
@@ -444,6 +452,7 @@ def located(*paths: list[Any], name: str = "loc") -> list[dict[str, Any]]:
     refused(400, "Bad", details=[{"fieldViolations": [{"field": "include"}, {"field": "reasoning"}]}]),
     refused(400, f"2 errors: {located(['body', 'include'], ['body', 'reasoning'])}"),
     refused(400, "Unrecognized request arguments supplied: include, reasoning"),
+    refused(400, 'Keys "include" or "reasoning.effort" are invalid'),
     refused(400, 'Unknown name "include": Cannot find field.\nUnknown name "reasoning": Cannot find field.'),
     Json({"message": ["property include should not exist", "property reasoning should not exist"]}, 400),
     Json({"error": {"issues": [{"keys": ["include", "reasoning"], "path": [], "message": "Unknown"}]}}, 400),

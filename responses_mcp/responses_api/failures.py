@@ -119,15 +119,15 @@ KINDS: Final[dict[str, Kind]] = {
         "Ask again when it is reset, or have the provider raise it.",
         r"\b(per|a|each|requests|tokens) (day|week|month)\b|\b[rt]pd\b|\b24 ?h(ours)?\b|每[日天周月]|今日|使用上限"
         r"|\b(daily|weekly|monthly|plan|usage|day) ~(limit|allocation|quota)", (400, 403, 429, 500)),
-    "too_large": Kind(RequestRefused, "The request is too large there",
-        "Ask in fewer words, or have it take larger requests.",
-        r"(prompt|input|request|query|payload) (entity )?(is |was )?too (long|large)", (413, 429), (413,)),
     "too_long": Kind(RequestRefused, "The request is too long",
         "Ask in fewer words, or choose a model that takes more.",
         r"context (length|window|size)|(input|prompt) length|length exceeded|reduce the length|(string|array) above max"
         r"|(^|(prompt|input|request|query|string) )(is |was )?too (long|large)|too many ~tokens|than \d+ ~tokens"
         r"|超[过出长]|\btokens?\b.{0,60} exceed|exceed.{0,60}\b(tokens|context)\b"
         r"|\b(input|prompt|message)s? tokens?\b.{0,60}\b(must|may|only|limit|max)", (400, 422, 500)),
+    "too_large": Kind(RequestRefused, "The request is too large there",
+        "Ask in fewer words, or have it take larger requests.",
+        r"(prompt|input|request|query|payload) (entity )?(is |was )?too (long|large)", (413, 429), (413,)),
     "quota": Kind(QuotaExhausted, "The account's quota is used up", "Check plan and billing with the provider.",
         r"insufficient ~(quota|balance|credit|fund)|exceeded ~(quota|budget)|payment required|out of ~quota|^quota$"
         r"|billing|(no|any|all available|not enough|out of) credits|over budget|arrear|余额|欠费|充值|额度"
@@ -149,7 +149,7 @@ KINDS: Final[dict[str, Kind]] = {
     "organization": Kind(*_FORBIDDEN, "Correct the organization and project that the key belongs to.",
         r"(member of an|no such|invalid|wrong|mismatched|unknown) organi[sz]ation|organi[sz]ation not", _OF_KEY),
     "right": Kind(*_FORBIDDEN, "Check the key's project, its model access and your region.",
-        r"permission|(?<!extra )forbidden|access denied(?! due to invalid)|not authori[sz]ed|not allowed to",
+        r"permission|(?<!extra )forbidden|access denied(?! due to (invalid|missing))|not authori[sz]ed|not allowed to",
         _OF_KEY, (403,)),
     "key": Kind(AuthenticationFailed, "The API refused the key", "Put a valid key into {key_from}.",
         r"(invalid|incorrect|wrong|missing|expired) (api ?)?key|api ?key (is )?(not valid|invalid|expired|missing)"
@@ -158,7 +158,7 @@ KINDS: Final[dict[str, Kind]] = {
     "rate_limit": Kind(RateLimited, "The API limits the rate of requests", "Wait a while and ask again.",
         r"rate ?limit|too many|throttl|^(requests|tokens)$|resource exhausted|quota|访问量|并发",
         (), (429,), "refused"),
-    "timeout": Kind(*_FAILED, r"\btime(d )?out|deadline", (), (408, 504, 522, 524), "doubtful"),
+    "timeout": Kind(*_FAILED, r"\btimed? ?out|deadline", (), (408, 504, 522, 524), "doubtful"),
     "overload": Kind(ServiceFailed, "The API is overloaded", _FAILED[2],
         r"overload|unavailable|slow ?down|capacity|\bbusy\b", (), (503, 529), "doubtful"),
     "conflict": Kind(*_FAILED, r"conflict", (), (409,), "refused"),
@@ -196,15 +196,16 @@ def kind_of(failure: Failure) -> str:
     said = re.sub(r"\W+", " ", failure.words.lower()).strip()
     labels = [each for each in failure.labels if each != "invalid prompt" or not _UNREADABLE.search(said)]
     named = [name for name, pattern in _WORDS.items() if any(map(pattern.search, labels))]
-    status = failure.status or next((KINDS[name].usual[0] for name in named if KINDS[name].usual), None)
+    meant = (400,) if "parameter" in named else next((KINDS[name].usual for name in named if KINDS[name].usual), ())
+    statuses = {failure.status} if failure.status else {*meant}
     is_short = any(map(_SHORT_LIMIT.search, (said, *labels)))
     passes = {"quota": is_short or failure.wait is not None, "usage_limit": is_short}
     for name, kind in KINDS.items():
-        is_told = (status is None or status in kind.on) and not passes.get(name) and _WORDS[name].search(said)
+        is_told = not (statuses and statuses.isdisjoint(kind.on)) and not passes.get(name) and _WORDS[name].search(said)
         if is_told or (name in named and (failure.status is None or kind.on)):
             break
     else:
-        name = "unknown" if status is None else _OF_STATUS.get(status, "server")
+        name = "unknown" if failure.status is None else _OF_STATUS.get(failure.status, "server")
     return "parameter" if name == "request" and "parameter" in named else name
 
 

@@ -65,15 +65,15 @@ _TAKEN = re.compile(  # what follows is taken
 _LOCATION = re.compile(r"""\b(?:loc|path)\b\W{1,6}[(\[]([^)\]]{1,200})[)\]]""")
 _PART = re.compile(r"\w+(?:[ -]+\w+)*")  # of a path: "text of the prompt" is one, and no name of ours
 _Q = r"""'"`´‘’“”«»「」\[\]"""
-_PATH = r"[#$./]{0,2}[a-z_]\w{0,40}(?:[./\[]\w{1,40}\]?){0,9}(?![\w-])"
-_NAME = re.compile(rf"[{_Q}]\s?({_PATH})\s?\\{{0,8}}[{_Q}]|(?<![\w./#-])({_PATH})")  # in quotes, or not
+_PATH = r"[#$./]{0,2}[a-z_]\w{0,40}(?:[./\[]\w{1,40}\]?){0,9}(?![\w-]|[./\[]\w)"
+_NAME = re.compile(rf"[{_Q}]\s?({_PATH})(?=\s?\\{{0,8}}[{_Q}])|(?<![\w./#-])({_PATH})")  # in quotes, or not
 _LISTED = rf"[{_Q}\\]{{0,9}}{_PATH}[{_Q}\\]{{0,9}}"
 _NOUN = (
     r"\b(?:param|arg|field|propert|key|option|attribute|name|inputs|path)[a-z]{0,6}\b(?:\(s\))?(?:[^.:;(]{0,60}[:(])?"
 )
 _ANNOUNCED = re.compile(  # by a noun, or as the first word; behind the names stands a verb or no word
     rf"(?:{_NOUN}\s?|^)"
-    rf"({_LISTED}(?:(?:,\s?(?:and )?| and ){_LISTED}){{0,9}})"
+    rf"({_LISTED}(?:(?:,\s?(?:(?:and|or) )?| (?:and|or) ){_LISTED}){{0,9}})"
     rf"(?= ?$| ?[^\w {_Q}]| (?:is|was|are|were|not|can|cannot|must|may|should|does|has|and|in|for|on|at|by|with"
     r"|invalid|un[a-z]{1,20})\b)"
 )

@@ -82,6 +82,7 @@ def without(*names: str) -> dict[str, Any]:
         # It names a single parameter of ours, in quotes of any kind or as no word of plain English.
         (Said("The proxy answers: " + "x" * 300 + " unknown parameter 'include'"), "include"),
         (Said('Upstream: {\\"error\\": {\\"message\\": \\"No such field: \\\\"include\\\\".\\"}}'), "include"),
+        (Said('It said: {\\"error\\": {\\"message\\": \\"No \\\\"include\\\\"\\"}}'), "include"),
         (Said('{"code":"unrecognized_keys","path":["include",0],"message":"Invalid option"}'), "include"),
         (Said("“text” kennt dieser Server nicht"), "text"),
         (Said("「include」は使えません"), "include"),
@@ -176,6 +177,7 @@ async def test_a_parameter_that_is_named_as_refused_is_left_out_from_then_on(sai
         Said("no", "reasoning_content"),
         Said("no", "stream-id"),
         Said("no", "text of the prompt"),
+        Said("“text.format” kennt dieser Server nicht"),
         Said("something else"),
         Said("Unknown parameter: 'include'.", "include", status=401),
         Said("Unknown parameter: 'include'.", "include", status=404),

@@ -90,7 +90,7 @@ def _kind(name: bytes, data: bytes) -> str:
     members = _object(data)
     kind = text_at(members, "type") or name.decode("utf-8", "replace")
     says_error = b"error" in name or members.get("object") == "error" or kind.lower().endswith("error")
-    return "error" if says_error or ("error" in members and kind in ("", "message")) else kind
+    return "error" if says_error or (members.get("error") and not kind.startswith("response.")) else kind
 
 
 def decode(data: bytes | bytearray) -> object:
