@@ -48,3 +48,21 @@ async def opened(resource: T) -> AsyncGenerator[T]:
         yield resource
     finally:
         await resource.aclose()
+
+
+@asynccontextmanager
+async def alone() -> AsyncGenerator[trio.Nursery]:
+    """Open a nursery; what its block raises cancels the tasks, and comes out as it is, in no group."""
+    raised: list[BaseException] = []
+    try:
+        async with trio.open_nursery() as nursery:
+            try:
+                yield nursery
+            except trio.Cancelled:
+                raise
+            except BaseException as error:  # noqa: BLE001
+                raised.append(error)
+                nursery.cancel_scope.cancel(reason="the block has failed")
+    finally:  # also beside what the nursery raises: a cancel from without, or a bug
+        if raised:
+            raise raised.pop()

@@ -61,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "usage.bill",
     },
     "responses_api": {
-        *(*BASE, "settings.model", "trace_context", "usage.bill", "usage.models", "room"),
+        *(*BASE, "settings.model", "trace_context", "under_trio", "usage.bill", "usage.models", "room"),
         *("responses_api.http", "responses_api.request", "responses_api.response"),
     },
     "asking": {

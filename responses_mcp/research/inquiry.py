@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, Final, Literal, TypedDict, cast, get_args
 
 from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates
@@ -30,14 +30,28 @@ _MOST_TOOL_CALLS: Final = 1_000
 _COUNTRY: Final = re.compile(r"[A-Za-z]{2}")
 
 
+class Narrowing(TypedDict, total=False):
+    """What may narrow a question.
+
+    `effort` is `quick`, `standard` or `deep`. Only `domains` are searched, and never `blocked_domains`. `recency_days`
+    is a hint. `location` may have `country` (two letters), `region`, `city` and `timezone`. `output_schema` is the JSON
+    schema of an object, in which the answer is given then. `stores` are searched along with the web, by their names in
+    `research.stores`. `max_tool_calls` bounds the searches.
+    """
+
+    effort: Effort | None
+    domains: Sequence[str] | None
+    blocked_domains: Sequence[str] | None
+    recency_days: int | None
+    location: Mapping[str, str] | None
+    output_schema: Mapping[str, Any] | None
+    stores: Sequence[str] | None
+    max_tool_calls: int | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inquiry:
-    """A question to research, and what narrows the search for its answer.
-
-    `domains` are the only ones that are searched, `blocked_domains` are left out. `stores` are the ids of vector stores
-    that are searched along with the web. `location` has some of `country` (two letters), `region`, `city` and
-    `timezone`. `output_schema` is the JSON schema of the answer, an object's. `max_tool_calls` bounds the searches.
-    """
+    """A question to research, and what narrows it, as `Narrowing` has it; `stores` are ids of vector stores."""
 
     query: str
     effort: Effort = "standard"

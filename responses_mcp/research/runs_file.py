@@ -188,15 +188,15 @@ class RunsFile:
         with self._writing() as connection:
             connection.execute("UPDATE run SET cancel_asked = 1 WHERE id = ? AND status IS NULL", (run_id,))
 
-    def end(self, row: Row, *, unsent: bool = False) -> bool:
-        """Write how a run ended, unless another process has; with `unsent`, only if its request was not sent.
+    def end(self, row: Row) -> bool:
+        """Write how a run ended, unless another process has; of a row without `sent`, only if its request was not sent.
 
         The end of a run that was given up, which the API has not told, gives way to one that it has.
         """
         names = ", ".join(f"{name} = ?" for name in _END)
-        only = "sent IS NULL AND status IS NULL" if unsent else _OPEN
+        only = _OPEN if row.sent is not None else "sent IS NULL AND status IS NULL"
         with self._writing() as connection:
-            if not unsent:
+            if row.sent is not None:
                 connection.execute(f"INSERT OR IGNORE INTO {_VALUES}", _written(replace(row, status=None)))
             done = connection.execute(
                 f"UPDATE run SET {names} WHERE id = ? AND {only}",  # noqa: S608

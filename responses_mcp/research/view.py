@@ -243,6 +243,18 @@ def view_of_row(row: Row, now: float, response: JsonObject | None = None) -> Run
     return replace(plain, status=status, error=row.reason, maybe_paid=row.maybe_paid, confirmed=row.confirmed)
 
 
+def answer_in(view: RunView) -> Answer:
+    """Return the answer of a run that has ended. Raises `UpstreamError` for one that has none."""
+    if view.answer is not None:
+        return view.answer
+    told = view.error or NEVER_ASKED
+    if LATER in told:
+        told = f"{told} Its run is {view.run_id}; research_result asks for it."
+    failure = UpstreamError(told, maybe_paid=view.maybe_paid)
+    failure.usage = view.usage
+    raise failure
+
+
 def _plain(row: Row, until: float) -> RunView:
     """Return what is known of any run, which, unless its row says when it ended, goes on `until` then."""
     seconds = round(max(0.0, (row.ended or until) - row.created), 1)

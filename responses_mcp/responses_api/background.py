@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from typing import Final, TypeVar
 from urllib.parse import quote
@@ -27,6 +28,8 @@ from responses_mcp.responses_api.response.reply import TOO_LONG, ReplyReader
 from responses_mcp.responses_api.retry import RetryPolicy, backoff
 from responses_mcp.responses_api.watcher import NOBODY, Watcher
 from responses_mcp.secrets import Redact
+from responses_mcp.under_trio import alone
+from responses_mcp.usage.bill import Bill
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +62,7 @@ _LONGEST_WAIT: Final = 10.0
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:~=+@|-]{0,1023}")
 _ABOUT_IT: Final = re.compile(r"\b(?:background|store)\b", re.IGNORECASE)  # in a message that names no parameter
 LATER: Final = "try again later."
+_LONGEST_PHASE: Final = 200  # characters
 _LOOK: Final = 20.0  # seconds for a look at a response that has ended
 LEAVING: Final = 1.0
 """Seconds that a caller that leaves may take, for an id to come or to have the response cancelled."""
@@ -75,8 +79,13 @@ CANCEL_FOR_SURE: Final = RetryPolicy(max_retries=6, wait=backoff, repeats=_may_c
 """For a caller that waits: about 20 seconds, or a minute if the API asks for a wait."""
 
 
+def has_ended(response: JsonObject, unsaid: str | None = None) -> bool:
+    """Tell whether a Response has ended; one that names no status is `unsaid`, or has its answer."""
+    return response.get("status", unsaid or ("completed" if response.get("output") else None)) in ENDED
+
+
 class StoredResponses:
-    """The responses that the API stores: begun in background mode, followed, looked up and cancelled by their id.
+    """The responses that the API stores: looked up and cancelled by their id, at no cost.
 
     `without_background` are the models for which background mode was refused, so that it is not asked for again.
     """
@@ -85,38 +94,6 @@ class StoredResponses:
         self.api = api
         self.without_background = set[str]()
 
-    async def begin(
-        self,
-        body: JsonObject,
-        *,
-        watcher: Watcher,
-        policy: RetryPolicy | None = None,
-        fixed: AbstractSet[str] = frozenset(),
-        seconds: float,
-    ) -> JsonObject:
-        """Ask for a response in background mode and return the Response object, in whatever state it ended.
-
-        Takes at most `seconds`. The bill is told of each request, but not what came of it, which may be known later.
-        Members of the body, or of its search, that are `fixed` are sent whatever the API says of them. The rest is as
-        for `ResponsesApi.create`.
-        """
-        call = Call("/responses", {**body, **STREAMED}, policy, seconds, fixed=fixed)
-        return await self.api.ask(call, lambda reader: self._shown(reader.response()), watcher)
-
-    async def follow(self, response_id: str, *, after: int, watcher: Watcher) -> JsonObject:
-        """Read the events of a stored response that come behind number `after`, until it ends; -1 reads all.
-
-        Returns the Response of the last event, without output where that event has no answer: it is to be looked up.
-        Raises `UpstreamError`, also where the stream ends before the response.
-        """
-        start = "" if after < 0 else f"&starting_after={after}"
-        path = f"{_path_of(response_id)}?stream=true{start}&include_obfuscation=false"
-
-        def ended(reader: ReplyReader) -> JsonObject:
-            return self._shown(reader.response(begins=False, from_start=after < 0))
-
-        return await self.api.ask(Call(path, seconds=math.inf), ended, watcher)
-
     async def look_up(self, response_id: str, *, seconds: float) -> JsonObject:
         """Return a stored response as it is now. Raises `UpstreamError`; with status 404, it is not known.
 
@@ -124,7 +101,7 @@ class StoredResponses:
         """
         unknown = UnusableReply("The API answered a look-up with what is no response.", status=HTTPStatus.NOT_FOUND)
         try:
-            found = await self._ask(Call(_path_of(response_id), seconds=seconds, cure=LATER))
+            found = await self.ask(Call(path_of(response_id), seconds=seconds, cure=LATER))
         except UpstreamError as error:
             if error.status is None and error.kind in ("unknown", "address"):
                 raise unknown from error
@@ -137,19 +114,16 @@ class StoredResponses:
 
     async def cancel(self, response_id: str, *, seconds: float, policy: RetryPolicy) -> JsonObject:
         """Cancel a response in background mode and return what it is then, which may have ended otherwise."""
-        return await self._ask(Call(f"{_path_of(response_id)}/cancel", {}, policy, seconds, LATER))
+        return await self.ask(Call(f"{path_of(response_id)}/cancel", {}, policy, seconds, LATER))
 
-    async def _ask(self, call: Call) -> JsonObject:
-        return await self.api.ask(call, lambda reader: self._shown(reader.json_object()))
-
-    def _shown(self, response: JsonObject) -> JsonObject:
-        return as_response(response, self.api.redact.known)
-
-    def note_refusal(self, model: str, status: int | None) -> None:
-        """Remember that a model was refused with background mode, and not without; `status` is that of the refusal."""
-        if status is not None and status != HTTPStatus.NOT_FOUND:  # which a gateway may give for a moment
-            self.without_background.add(model)
-            log.warning("the API has no background mode for %s, so it is asked without", model)
+    async def ask(
+        self,
+        call: Call,
+        read: Callable[[ReplyReader], JsonObject] = ReplyReader.json_object,
+        watcher: Watcher = NOBODY,
+    ) -> JsonObject:
+        """Do what `ResponsesApi.ask` does, and return the Response that `read` finds, without an id that is none."""
+        return await self.api.ask(call, lambda reader: as_response(read(reader), self.api.redact.known), watcher)
 
 
 def usable_id(value: object, redact: Redact) -> str | None:
@@ -170,7 +144,8 @@ def keeps_nothing(response: JsonObject) -> bool:
     return response.get("background") is False or response.get("store") is False
 
 
-def _path_of(response_id: str) -> str:
+def path_of(response_id: str) -> str:
+    """Return the path under which a stored response is."""
     return f"/responses/{quote(response_id, safe='')}"
 
 
@@ -179,28 +154,30 @@ def _is_final(error: UpstreamError) -> bool:
     return isinstance(error, AuthenticationFailed) or error.status in (400, 401, 403, 405, 410, 413, 422)
 
 
-def is_without_background(error: BaseException | None) -> bool:
+def _is_without_background(error: UpstreamError) -> bool:
     """Tell whether a server may have refused the request because it has no background mode, or keeps nothing.
 
     Whether it did, shows when it is asked without, which costs nothing where something else was meant.
     """
-    if not isinstance(error, UpstreamError) or error.status not in (400, 404, 422):
-        return False
     if error.status == HTTPStatus.NOT_FOUND:  # later on, it means a response that is kept no longer
         return not error.maybe_paid and not error.param and not (error.code or "").startswith("model_")
     if error.param:  # names what it is about: a vector store, or a member of a schema, has a longer name
-        return error.param.removeprefix("body.") in ("background", "store")
-    return _ABOUT_IT.search(error.message) is not None
+        about = error.param.removeprefix("body.") in ("background", "store")
+    else:
+        about = _ABOUT_IT.search(error.message) is not None
+    return about and error.status in (400, 422)
 
 
 class Handle:
     """One response: asked for once, followed to its end, and left or cancelled by whoever began it.
 
-    `live` is its work, in a task that the caller begins, and `wait` waits for the Response. `body` has no background
-    mode; without `store: false` in it, and unless the API is known to have no such mode, the API is asked to keep the
-    response (`kept`), under an `id` that the first event names. `sent` is true from right before a request until the
-    API has refused it. `searches` counts the searches that were seen. `on_news` is called in the step in which one of
-    these changes. With `cancels`, leaving cancels the response at the API.
+    `live` is its work, in a task that the caller begins; `over` is set when that has ended. Then `found` is the
+    Response, or `failure` says why there is none. `body` has no background mode; without `store: false` in it, and
+    unless the API is known to have no such mode, the API is asked to keep the response (`kept`), under an `id` that the
+    first event names. `sent` is true from right before a request until the API has refused it. `phase` says what is
+    going on, and `searches` counts the searches that were seen. `news` is set, and made anew, in the step in which one
+    of these changes. With `cancels`, leaving cancels the response at the API. `last` is what is known of a response
+    that was left, and `unread` why the last look at it failed.
     """
 
     def __init__(
@@ -211,28 +188,29 @@ class Handle:
         *,
         seconds: float,
         fixed: AbstractSet[str] = frozenset(),
-        on_news: Callable[[], None] = lambda: None,
         cancels: bool = False,
     ) -> None:
         self.id: str | None = None
         self.kept = body.get("store") is not False and body["model"] not in stored.without_background
         self.sent = False
+        self.phase = f"asking {body['model']}"
         self.searches = 0
+        self.news = trio.Event()
+        self.over = trio.Event()
         self.found: JsonObject | None = None
-        self.last: JsonObject = {}  # what is known of one that was left, or whose last event leaves its answer out
+        self.last: JsonObject = {}
         self.failure: Exception | None = None
-        self.unread: UpstreamError | None = None  # why the last look at it failed
+        self.unread: UpstreamError | None = None
+        self.bill = watcher.bill
         self._stored = stored
         self._body = body
         self._watcher = watcher
         self._seconds = seconds
         self._fixed = fixed
-        self._on_news = on_news
         self._cancels = cancels
         self._life = trio.CancelScope(shield=True)
         self._reading = trio.CancelScope()
         self._idle = trio.CancelScope()
-        self._over = trio.Event()
         self._leaving = False
         self._cursor = -1
         self._looks = 0
@@ -245,21 +223,6 @@ class Handle:
         """Return a Response with what `last` alone has told, which said that the response had ended."""
         return {**self.last, **{name: value for name, value in response.items() if value is not None or not self.last}}
 
-    async def over(self) -> None:
-        """Wait until the work has ended."""
-        await self._over.wait()
-
-    async def wait(self) -> JsonObject:
-        """Return the Response that has ended. Cancelling this leaves the work to `leave`. Raises what ended it."""
-        await self._over.wait()
-        if self.failure is not None:
-            failure, self.failure = self.failure, None
-            try:
-                raise failure
-            finally:
-                del failure  # its traceback holds this frame
-        return self.found or {}
-
     def leave(self) -> None:
         """Have the work end: at once where nothing was sent, else with the id, or in a second at most."""
         self._leaving = True
@@ -271,14 +234,20 @@ class Handle:
             self._reading.cancel(reason="its caller has left")
 
     def stop(self) -> None:
-        """Stop the work at once, as it is."""
+        """Stop the work at once, as it is, and have all who wait for news look."""
         self._life.cancel(reason="it is over")
+        self._announce()
 
     @trio.lowlevel.enable_ki_protection  # Ctrl-C here would leave the response at the API to go on
-    async def live(self) -> None:
-        """Ask, and follow the response until it has ended, or was left."""
+    async def live(self, admit: Callable[[], Awaitable[Bill]] | None = None) -> None:
+        """Ask, once `admit` has given a bill, and follow the response until it has ended, or was left."""
         with self._life:
             try:
+                if admit is not None:
+                    self.bill = await admit()
+                    # Not within the moment in which a crash leaves open what was paid for; an error comes back.
+                    with suppress(UpstreamError):
+                        await self._stored.api.prepare()
                 with self._reading:
                     self.found = await self._end()
             except Exception as error:  # noqa: BLE001  # raised where it is waited for, and so in no group
@@ -289,9 +258,9 @@ class Handle:
                 with suppress(UpstreamError):
                     now = await self._stored.cancel(self.id, seconds=LEAVING, policy=CANCEL_AT_ONCE)
                     self.last = self.with_last(now)
-        if self._watcher.bill is not None:
-            self._watcher.bill.take(self.last)
-        self._over.set()
+        if self.bill is not None:
+            self.bill.take(self.last)
+        self.over.set()
 
     async def _end(self) -> JsonObject:
         broke = True
@@ -299,8 +268,8 @@ class Handle:
             found = await self._ask()
         except UpstreamError as error:
             if self.id is None:
-                if self._watcher.bill is not None and error.progress != "refused":
-                    self._watcher.bill.maybe_billed()
+                if self.bill is not None and error.progress != "refused":
+                    self.bill.maybe_billed()
                 raise
             log.debug("openai(background): the stream broke: %s", error)
         else:
@@ -321,59 +290,65 @@ class Handle:
         One that names no status is `unsaid`, or has its answer. A failure at the end of a stream, without an id, is
         one of the stream, unless the response was `looked` up.
         """
-        status = found.get("status", unsaid or ("completed" if found.get("output") else None))
-        if self.id is not None and status == "failed" and "id" not in found and not looked:
+        if self.id is not None and found.get("status") == "failed" and "id" not in found and not looked:
             return False
         if self.id is not None and found.get("status") in WITH_ANSWER and not found.get("output"):
             if not self._left_out:
                 self.last, self._looks = found, 0  # the next look comes at once, and the one behind it in 2 s
             self._left_out += 1
             return self._left_out > _MOST_LEFT_OUT
-        return status in ENDED
+        return has_ended(found, unsaid)
 
     async def _ask(self) -> JsonObject:
         """Send the question; where the API has no background mode, which costs nothing, once more without."""
-        refused = None
-        if self.kept:
-            try:
-                return await self._send({**self._body, "background": True, "store": True})
-            except UpstreamError as error:
-                if self.sent or not is_without_background(error):  # one that was taken is not asked a second time
-                    raise
-                refused = error.status
-            self.kept = False
-            self._on_news()
+        if not self.kept:
+            return await self._send(self._body)
+        try:
+            return await self._send({**self._body, "background": True, "store": True})
+        except UpstreamError as error:
+            if self.sent or not _is_without_background(error):  # one that was taken is not asked a second time
+                raise
+            refused = error.status
+        self.kept = False
+        self._announce()
         found = await self._send(self._body)
-        if found.get("status") in WITH_ANSWER:
-            self._stored.note_refusal(self._body["model"], refused)
+        if found.get("status") in WITH_ANSWER and refused != HTTPStatus.NOT_FOUND:  # which a gateway gives for a moment
+            self._stored.without_background.add(self._body["model"])
+            log.warning("the API has no background mode for %s, so it is asked without", self._body["model"])
         return found
 
     async def _send(self, body: JsonObject) -> JsonObject:
         """Send a request: the only place where something that is paid for begins."""
-        watcher = replace(self._watcher, on_phase=self._tell, on_event=self._placed, on_send=self._sending)
         policy = RetryPolicy(max_retries=self._stored.api.max_retries, wait=backoff, repeats=self._may_repeat)
+        call = Call("/responses", {**body, **STREAMED}, policy, self._seconds, fixed=self._fixed)
         with trio.CancelScope() as self._idle:
-            found = await self._stored.begin(
-                body, watcher=watcher, policy=policy, fixed=self._fixed, seconds=self._seconds
-            )
+            found = await self._stored.ask(call, ReplyReader.response, self._listening(self._sending))
             if keeps_nothing(found):  # as some say in their last event alone
                 self.kept = False
             elif self.kept:
                 self.id = self.id or found.get("id")
-            self._on_news()
+            self._announce()
             return found
         raise ConnectionFailed(f"The API was silent for {IDLE:g} s.", maybe_paid=True)
 
     async def _follow(self) -> JsonObject:
-        self._tell("taking up the stream again")
-        after = self._cursor if self._watcher.on_text is None else -1  # a text is told from its beginning
-        watcher = replace(self._watcher, on_phase=self._tell, on_event=self._placed, on_send=None, bill=None)
+        """Read the events that come behind the last one, and return the Response of the last of them; {} without it."""
+        self.tell("taking up the stream again")
+        anew = self._cursor < 0 or self._watcher.on_text is not None  # a text is told from its beginning
+        after = "" if anew else f"&starting_after={self._cursor}"
+        call = Call(f"{path_of(self.id or '')}?stream=true{after}&include_obfuscation=false", seconds=math.inf)
         with trio.CancelScope(deadline=trio.current_time() + IDLE) as self._idle:
             try:
-                return await self._stored.follow(self.id or "", after=after, watcher=watcher)
+                read = partial(ReplyReader.response, begins=False, from_start=anew)
+                return await self._stored.ask(call, read, self._listening(None))
             except UpstreamError as error:
                 log.debug("openai(background): the stream cannot be taken up: %s", error)
         return {}
+
+    def _listening(self, on_send: Callable[[], Awaitable[None]] | None) -> Watcher:
+        """Return who listens to a stream; what comes right before a request, and its bill, are for the first one."""
+        bill = None if on_send is None else self.bill
+        return replace(self._watcher, on_phase=self.tell, on_event=self._placed, on_send=on_send, bill=bill)
 
     async def _look(self) -> JsonObject | None:
         """Wait until the response is worth another look, which costs nothing, and return it if it has ended.
@@ -393,7 +368,7 @@ class Handle:
         self.unread, self._failures, self._not_found, self._refused_since = None, 0, 0, math.inf
         if self._has_ended(found := self.with_last(found), looked=True):
             return found
-        self._tell("waiting at the API" if found.get("status") == "queued" else "working")
+        self.tell("waiting at the API" if found.get("status") == "queued" else "working")
         return None
 
     def _failed(self, error: UpstreamError) -> None:
@@ -411,14 +386,14 @@ class Handle:
             error.maybe_paid = True
             raise error
         self.unread = error
-        self._tell(f"the response cannot be looked up: {error.message}")
+        self.tell(f"the response cannot be looked up: {error.message}")
 
     async def _sending(self) -> None:
         if self._watcher.on_send is not None:
             await self._watcher.on_send()
         await trio.lowlevel.checkpoint_if_cancelled()  # it was left meanwhile: nothing is sent
         self.sent = True
-        self._on_news()
+        self._announce()
 
     def _may_repeat(self, error: UpstreamError) -> bool:
         """Tell whether a request is repeated: fewer may be, as it goes on where nobody waits."""
@@ -426,7 +401,7 @@ class Handle:
         if self.sent:  # so it is worded, and told to who would ask again
             error.maybe_paid, error.retryable = True, False
         self._idle.deadline = math.inf
-        self._on_news()
+        self._announce()
         if self._leaving and not self.sent:
             self._life.cancel(reason="nobody waits for it")
         return error.retryable and not self.sent
@@ -440,19 +415,24 @@ class Handle:
         if self.id is None and (not is_kept or response_id is not None):
             self.kept = self.kept and is_kept
             self.id = response_id if self.kept else None
-            self._on_news()
-        self._heard()
+            self._announce()
+        # Silence counts anew; without an id, to hang up would lose the answer.
+        self._idle.deadline = trio.current_time() + IDLE if self.id is not None else math.inf
         if self._leaving and self.id is not None:
             self._reading.cancel(reason="its caller has left")
 
-    def _heard(self) -> None:
-        """Count silence anew; without an id, to hang up would lose the answer."""
-        self._idle.deadline = trio.current_time() + IDLE if self.id is not None else math.inf
-
-    def _tell(self, phase: str) -> None:
+    def tell(self, phase: str) -> None:
+        """Take what is going on, in words for a person."""
         self.searches += phase.startswith("searched")
         if self._watcher.on_phase is not None:
             self._watcher.on_phase(phase)
+        if (phase := phase[:_LONGEST_PHASE]) != self.phase:  # the query of a search may be of any length
+            self.phase = phase
+            self._announce()
+
+    def _announce(self) -> None:
+        self.news.set()
+        self.news = trio.Event()
 
 
 async def create_in_background(
@@ -473,10 +453,19 @@ async def create_in_background(
     if not handle.kept:
         return await stored.api.create(body, read, watcher=watcher)
     with trio.move_on_after(seconds):
-        found = await _attended(handle)
-        if (failed := response_error(found, stored.api.redact)) is not None:
-            raise failed
-        return read(found)
+        async with alone() as nursery:
+            nursery.start_soon(handle.live)
+            try:
+                await handle.over.wait()
+            except BaseException:  # also Ctrl-C
+                handle.leave()
+                raise
+        if (failure := handle.failure or response_error(handle.found or {}, stored.api.redact)) is not None:
+            try:
+                raise failure
+            finally:
+                handle.failure = failure = None  # whose traceback holds this frame
+        return read(handle.found or {})
     status = handle.last.get("status")
     became = ", and it may go on at the API and cost something" if handle.sent else ", and it was not sent"
     if status == "cancelled":
@@ -486,24 +475,3 @@ async def create_in_background(
     raise DeadlineExceeded(
         f"No answer within {seconds:g} s{became}; {ASK_LONGER}", code="timeout", maybe_paid=handle.sent
     )
-
-
-async def _attended(handle: Handle) -> JsonObject:
-    """Have a response worked on while its caller waits, and return it."""
-    interrupted: BaseException | None = None
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(handle.live)
-        try:
-            await handle.over()
-        except trio.Cancelled:
-            handle.leave()
-            raise
-        except BaseException as error:  # noqa: BLE001  # Ctrl-C, raised outside the nursery, so that it is in no group
-            handle.leave()
-            interrupted = error
-    if interrupted is not None:
-        try:
-            raise interrupted
-        finally:
-            del interrupted  # its traceback holds this frame
-    return await handle.wait()

@@ -90,15 +90,32 @@ class RunsToolset(Toolset):
         """Have a question of an answer tool asked by a run; after some seconds the answer says which run goes on.
 
         Those are `task_seconds` for a client that takes tasks and a profile that works in the background, else
-        `seconds`, where 0 means never. None where no run can be begun. Raises `UpstreamError` for a run that failed.
+        `seconds`, where 0 means never. None where no run can be begun. Raises `UpstreamError` for a run that failed,
+        and what `Research.answer` raises.
         """
-        from responses_mcp.research.runs import answer_by_run  # noqa: PLC0415  # most calls need none
+        from responses_mcp.asking import Answer  # noqa: PLC0415  # most calls need none of these
+        from responses_mcp.research.runs_file import RunsFileUnusable  # noqa: PLC0415
+        from responses_mcp.research.view import answer_in  # noqa: PLC0415
 
         is_task = watcher.takes_tasks and asked.profile.background
         if self._nursery is None or not (is_task or seconds):
             return None
         seconds = task_seconds if is_task else seconds
-        return await answer_by_run(await self._opened(), *asked, seconds=seconds, on_phase=watcher.on_phase)
+        research = await self._opened()
+        try:
+            view = await research.answer(
+                asked.body, asked.profile, asked.caller, seconds=seconds, on_phase=watcher.on_phase
+            )
+        except RunsFileUnusable as error:
+            log.warning("research: a call cannot be handed off: %s", error)
+            return None
+        if not view.running:
+            return answer_in(view)
+        text = (
+            f"There is no answer yet: this takes longer than {seconds:g} s. It goes on as run {view.run_id}; call "
+            f"research_result with run_id {view.run_id} for the answer. Asking again would pay again."
+        )
+        return Answer(text, used_search=False, citations=(), model=view.model, run_id=view.run_id)
 
     async def answer_of(self, run_id: str) -> Task | ToolSuccess:
         """Return what a call is answered that has begun a run: the task, or the result if there is one by now."""
@@ -144,7 +161,7 @@ class RunsToolset(Toolset):
 
     async def _outcome(self, view: RunView, research: Research) -> ToolSuccess | ToolFailure:
         """Return what the call would be answered that the run was begun for, if it had waited."""
-        from responses_mcp.research.runs import answer_in  # noqa: PLC0415
+        from responses_mcp.research.view import answer_in  # noqa: PLC0415
 
         async def done() -> Done:  # noqa: ASYNC124  # as the work of a call is
             if view.tool == "research":

@@ -145,7 +145,7 @@ from tests.research.upstream import in_file, researching, slow
 async def main():
     upstream = slow(0.01 if sys.argv[2] == "leaving" else 30)
     play = upstream._play
-    give_up = Research.aclose
+    give_up = Research.close
     close = ResponsesApi.aclose
 
     async def struck_in_a_run(reply, reader):
@@ -153,17 +153,17 @@ async def main():
             signal.raise_signal(signal.SIGINT)
         await play(reply, reader)
 
-    async def struck_in_leaving(self):
+    def struck_in_leaving(self):
         if sys.argv[2] == "leaving":
             signal.raise_signal(signal.SIGINT)
-        await give_up(self)
+        give_up(self)
 
     async def told(self):
         print("closed")
         await close(self)
 
     upstream._play = struck_in_a_run
-    Research.aclose = struck_in_leaving
+    Research.close = struck_in_leaving
     ResponsesApi.aclose = told
     try:
         async with researching(upstream, Path(sys.argv[1])) as research:

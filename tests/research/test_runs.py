@@ -506,7 +506,7 @@ async def test_whoever_waits_is_told_the_phases_and_all_get_the_same(tmp_path: P
         for _ in range(3):
             nursery.start_soon(wait)
         await research.result(run_id, wait_seconds=100, on_phase=told.append)
-    assert told[:2] == ["beginning", "asking gpt-5.2"]
+    assert told[0] == "asking gpt-5.2"
     assert {"searching", "searched: why?", "writing"} <= set(told)
     assert len(set(map(repr, views))) == 1
 
@@ -778,7 +778,7 @@ async def test_a_cancel_before_the_id_is_known_waits_for_it_a_moment(tmp_path: P
         run_id = await research.start("why?")
         await trio.sleep(1)
         assert (await research.cancel(run_id)).confirmed
-        assert trio.current_time() == 4.0  # the cancel is sent as soon as there is an id
+        assert 4.0 <= trio.current_time() < 4.1  # the cancel is sent as soon as there is an id
         upstream.latency = 60.0
         run_id = await research.start("how?")
         await trio.sleep(1)

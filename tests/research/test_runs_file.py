@@ -116,7 +116,7 @@ def test_a_request_is_sent_once_and_none_that_was_cancelled_or_has_ended(file: R
     add(file, row())
     assert (file.claim(row(), NOW), file.claim(row(), NOW + 1)) == (True, False)
     add(file, row("run_2"), join=False)
-    assert file.end(row("run_2", status="cancelled"), unsent=True)
+    assert file.end(row("run_2", status="cancelled"))
     assert not file.claim(row("run_2"), NOW)
     add(file, row("run_3"), join=False)
     file.ask_cancel("run_3")
@@ -135,7 +135,7 @@ def test_a_refused_request_may_be_sent_again_and_an_older_refusal_takes_no_newer
 def test_what_was_sent_is_not_ended_as_if_it_was_not(file: RunsFile) -> None:
     add(file, row())
     file.claim(row(), NOW)
-    assert not file.end(row(status="cancelled"), unsent=True)
+    assert not file.end(row(status="cancelled"))
     assert file.end(replace(SENT, status="failed", maybe_paid=True))
 
 

@@ -26,7 +26,8 @@ from trio._core import _run as trio_run
 from trio.testing import MockClock
 
 from responses_mcp.errors import BadArgument, ConnectionFailed, LimitReached, UpstreamError
-from responses_mcp.research.runs import CANCELS_FOR, INTERNAL, Research, open_research
+from responses_mcp.research.rows import CANCELS_FOR
+from responses_mcp.research.runs import INTERNAL, Research, open_research
 from responses_mcp.research.runs_file import Row, RunsFile, RunsFileUnusable
 from responses_mcp.research.view import RunView
 from responses_mcp.responses_api.api import ResponsesApi
@@ -337,7 +338,7 @@ class _World:
         began = trio.current_time()
         with server.scope_of_call(), trio.move_on_after(self.draw.choice((0.2, 3.0, 100.0, 100.0))) as call:
             try:
-                view = await research.answer(marker, body, PROFILE, Caller("answer", marker), seconds=seconds)
+                view = await research.answer(body, PROFILE, Caller("answer", marker), seconds=seconds)
             except LimitReached:
                 return
             except (BadArgument, UpstreamError) as error:

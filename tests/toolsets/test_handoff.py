@@ -19,7 +19,7 @@ import pytest
 import trio
 
 from responses_mcp.asking import Asker
-from responses_mcp.research.runs import answer_by_run, open_research
+from responses_mcp.research.runs import open_research
 from responses_mcp.settings.model import (
     Profile,
     RequestSettings,
@@ -32,6 +32,7 @@ from responses_mcp.testing import Error, Json, as_stream, bodies, open_fake_api
 from responses_mcp.testing.client import ServedClient, connected_client
 from responses_mcp.toolsets.answer import AnswerToolset
 from responses_mcp.toolsets.research import ResearchToolset
+from responses_mcp.toolsets.tasks import RunsToolset
 from tests.processes import WAIT
 from tests.research.upstream import OPENAI, Upstream, researching, settings_for, slow
 from tests.usage.test_ledger import rows
@@ -215,12 +216,13 @@ async def test_a_run_that_another_server_finishes_is_in_the_ledger_under_the_too
 
 async def test_without_a_folder_for_runs_the_call_is_answered_all_the_same() -> None:
     upstream = slow()
-    settings = settings_for(Path())
-    async with open_research(replace(settings, research=ResearchSettings()), api=upstream.api()) as research:
-        by_run = partial(answer_by_run, research, seconds=60.0)
-        asker = Asker(settings, api=upstream.api(), hand_off=lambda asked, _: by_run(*asked))
-        answer = await asker.answer("why?")
-    assert answer.text.startswith("The answer to: why?")
+    settings = replace(settings_for(Path()), research=ResearchSettings())
+    runs = RunsToolset(lambda: open_research(settings, api=upstream.api()))
+    hand_off = partial(runs.answer, seconds=60.0)
+    asker = Asker(settings, api=upstream.api(), hand_off=hand_off)
+    async with connected_client(Settings(), toolsets=[AnswerToolset(lambda: asker), runs]) as client:
+        result = (await client.call("answer", {"query": "why?"}))["result"]
+    assert result["structuredContent"]["answer"].startswith("The answer to: why?")
     assert "background" not in upstream.asked[0].json
 
 

@@ -21,7 +21,7 @@ from responses_mcp.protocol.lifecycle import State, Trigger
 from responses_mcp.protocol.outbox import Outbox
 from responses_mcp.protocol.revisions import Crash, ToolFailure
 from responses_mcp.protocol.session import Session
-from responses_mcp.research.runs import Research
+from responses_mcp.research.rows import Rows
 from responses_mcp.research.runs_file import Row, RunsFile
 from responses_mcp.research.view import RunView
 from responses_mcp.responses_api.api import ResponsesApi
@@ -312,7 +312,7 @@ def called_free(original: Any, self: Any, row: Row, **options: Any) -> Any:
     return original(self, replace(row, maybe_paid=False), **options)
 
 
-@planted(RUNS, "runs of lost servers stay where they are", Research, "_unseen")
+@planted(RUNS, "runs of lost servers stay where they are", Rows, "_unseen")
 async def left_alone(original: Any, self: Any, row: Row, view: RunView) -> RunView:
     await trio.lowlevel.checkpoint()
     return view
