@@ -68,7 +68,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("under_trio", "errors", "json_types", "secrets", "responses_api", "settings.model"),
         *("settings.system_policy", "settings.time_zone", "usage.bill", "usage.meter"),
     },
-    "manuals.requests": {"json_types", "sanitization", "manuals.errors", "manuals.words"},
+    "manuals.requests": {"json_types", "sanitization", "settings.model", "manuals.errors", "manuals.words"},
     "manuals.formats": {"manuals.cancellation"},
     "manuals.files": {
         *("errors", "json_types", "manuals.errors", "manuals.cancellation", "manuals.requests", "manuals.words"),

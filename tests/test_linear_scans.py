@@ -45,7 +45,7 @@ from responses_mcp.responses_api.response.sources import Citation, without_block
 from responses_mcp.responses_api.response.web_pages import page_key, shown, without_markers, without_tracking
 from responses_mcp.sanitization import sanitized
 from responses_mcp.secrets import OutgoingText, Redactor
-from responses_mcp.settings.files import read_config
+from responses_mcp.settings import load_settings
 from responses_mcp.settings.findings import Findings, printable
 from responses_mcp.settings.model import OpenAISettings, Settings
 from responses_mcp.settings.system_policy import instructions_from
@@ -297,8 +297,8 @@ def test_a_file_of_settings_is_read_in_time_in_proportion_to_its_text(tmp_path: 
     def work(text: str) -> None:
         path = tmp_path / "a file"
         path.write_text(text.encode("utf-8", "replace").decode(), newline="", encoding="utf-8")
-        read_config(path, Findings())
-        instructions_from(path, "append", "built in", (), Findings())
+        load_settings({}, config_path=path)
+        instructions_from(path, "append", "built in", "", Findings())
 
     # At brackets PyYAML looks back over a thousand characters, which would hide all else.
     texts = [Hostile("a: ", each, "\n") for each in REPEATED if not {*each} & {*"[{"}]

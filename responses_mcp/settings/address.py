@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from responses_mcp.errors import program
 from responses_mcp.secrets import is_unfilled
-from responses_mcp.settings.findings import Findings, Part, Raw
-from responses_mcp.settings.setting import BadValue, described, env_name
+from responses_mcp.settings.findings import Findings, printable
+from responses_mcp.settings.setting import BadValue, env_name
 
 
 def network_variables(*, windows: bool) -> tuple[str, ...]:
@@ -62,39 +62,34 @@ def drop_unfilled(environ: MutableMapping[str, str]) -> list[str]:
     return [name for name in NETWORK_VARIABLES if is_unfilled(environ.get(name, "")) and environ.pop(name)]
 
 
-def checked_base_url(text: str, *, allow_http: bool) -> str | BadValue:
-    """Return the URL without a slash at its end, or why it cannot be used.
+def checked_base_url(text: str, *, allow_http: bool) -> str:
+    """Return the URL without a slash at its end. Raises `BadValue` for one that cannot be used.
 
     The reason never shows more than scheme and host: keys get pasted into paths, queries and user parts.
     """
     if text[:1] in ("'", '"'):
-        return BadValue(("a URL in quotation marks (not shown)",), cure="remove the quotation marks")
+        raise BadValue("a URL in quotation marks (not shown)", cure="remove the quotation marks")
     if "\\" in text or "@" in text.partition("?")[0]:
-        return BadValue(
-            ("a URL with credentials or a backslash (not shown)",),
-            cure="put credentials into an environment variable and name it in openai.headers_env",
-        )
+        cure = "put credentials into an environment variable and name it in openai.headers_env"
+        raise BadValue("a URL with credentials or a backslash (not shown)", cure=cure)
     try:
         parts = urlsplit(text)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        return BadValue(("a URL that cannot be read (not shown)",))
+        raise BadValue("a URL that cannot be read (not shown)") from None
     if parts.scheme not in {"http", "https"}:
         host = re.split(r"[:/]", text, maxsplit=1)[0]
         cure = "" if "://" in text else f"begin it with {'http' if is_loopback(host) else 'https'}://"
-        if host in {"http", "https"}:
-            cure = f"write :// behind {host}"
-        return BadValue(("one that does not begin with https:// (not shown)",), cure=cure)
+        cure = f"write :// behind {host}" if host in {"http", "https"} else cure
+        raise BadValue("one that does not begin with https:// (not shown)", cure=cure)
     if port == 0 or not _usable_host(host):
-        return BadValue(("a URL without a usable host (not shown)",))
-    shown = Raw(f"{parts.scheme}://{host}/…")
+        raise BadValue("a URL without a usable host (not shown)")
+    shown = f'"{printable(f"{parts.scheme}://{host}/…")}"'
     if "?" in text or "#" in text:
-        return BadValue((shown, " with a query or fragment"))
+        raise BadValue(f"{shown} with a query or fragment")
     if parts.scheme == "http" and not allow_http and not is_loopback(host):
-        return BadValue(
-            (shown, ", which would carry the key unencrypted"),
-            cure="use https, or set openai.allow_http: true in the YAML file if that network is yours",
-        )
+        cure = "use https, or set openai.allow_http: true in the YAML file if that network is yours"
+        raise BadValue(f"{shown}, which would carry the key unencrypted", cure=cure)
     return text.rstrip("/")
 
 
@@ -113,56 +108,44 @@ def _usable_host(host: str) -> bool:
 
 
 def header_values(
-    wanted: Mapping[object, object], environ: Mapping[str, str], findings: Findings, where: tuple[Part, ...]
-) -> tuple[dict[str, str], dict[str, str]]:
-    """Resolve `openai.headers_env` to the names as configured and the header values, which are secrets.
+    wanted: Mapping[str, object], environ: Mapping[str, str], findings: Findings, where: str
+) -> dict[str, tuple[str, str]]:
+    """Resolve `openai.headers_env`: name of each header to its variable as configured and its value, a secret.
 
-    Every header that cannot be sent adds a problem of its own and is left out.
+    Every header that cannot be sent is a problem of its own and is left out.
     """
-    names: dict[str, str] = {}
-    values: dict[str, str] = {}
+    found: dict[str, tuple[str, str]] = {}
     for header, variable in wanted.items():
-        wrong = _wrong(header, variable, {name.lower() for name in names}, environ, findings)
-        if wrong is not None:
-            what, cure = wrong
-            findings.problem("openai.headers_env", *what, where=where, cure=cure)
+        name = variable if isinstance(variable, str) else ""
+        value = environ.get(name, "").strip(" ")
+        at = f"openai.headers_env.{findings.shown(header)}: expected"
+        of_value = f"{at} a value in the environment variable {name}, got"
+        if not re.fullmatch(_NAME, header) or findings.may_be_key(header):
+            what, cure = (
+                f"openai.headers_env: expected header names, got {findings.described(header)}",
+                "correct the name",
+            )
+        elif header.lower() in _OURS:
+            what, cure = f"{at} a header that may be set, got one that the request itself needs", "remove it"
+        elif header.lower() in {each.lower() for each in found}:
+            what, cure = f"{at} each header once, got it again in other letter case", "remove one of the two"
+        elif not env_name(name, findings):
+            got = "other text (not shown)" if name else findings.described(variable)
+            what = f"{at} the name of an environment variable, got {got}"
+            cure = "put the value into an environment variable and write its name here"
+        elif not value:
+            passing = f"let the client's entry pass it on ({program('install', 'CLIENT', '--write')})"
+            what, cure = (
+                f"{of_value} none",
+                f"set {name} where the client is started and {passing}, or remove the header",
+            )
+        elif not value.isascii() or not value.isprintable():
+            what, cure = f"{of_value} one with control or non-ASCII characters (not shown)", f"correct {name}"
+        elif any(is_unfilled(word) for word in value.split()):
+            cure = f"set {name} where the client is started, or put the value itself in its place"
+            what = f"{of_value} a placeholder left unfilled"
+        else:
+            found[header] = name, value
             continue
-        value = environ[str(variable)].strip(" ")
-        names[str(header)], values[str(header)] = str(variable), value
-        # "Bearer abc" holds the secret "abc".
-        for secret in (value, *value.split()):
-            findings.keep_secret(secret)
-    return names, values
-
-
-def _wrong(
-    header: object, variable: object, seen: set[str], environ: Mapping[str, str], findings: Findings
-) -> tuple[tuple[Part, ...], str] | None:
-    """Return why a header cannot be sent, and the cure; None if it can."""
-    if not isinstance(header, str) or not re.fullmatch(_NAME, header) or findings.may_be_key(header):
-        return (": expected header names, got ", *described(header)), "correct the name"
-    at = (".", Raw(header, quoted=False))
-    if header.lower() in _OURS:
-        return (*at, ": expected a header that may be set, got one that the request itself needs"), "remove it"
-    if header.lower() in seen:
-        return (*at, ": expected each header once, got it again in other letter case"), "remove one of the two"
-    if not isinstance(variable, str) or not env_name(variable, findings):
-        got: tuple[Part, ...] = ("other text (not shown)",) if isinstance(variable, str) else described(variable)
-        name = "put the value into an environment variable and write its name here"
-        return (*at, ": expected the name of an environment variable, got ", *got), name
-    value = environ.get(variable, "").strip(" ")
-    expected = f": expected a value in the environment variable {variable}, got "
-    if not value:
-        return (*at, expected, "none"), (
-            f"set {variable} where the client is started and let the client's entry pass it on "
-            f"({program('install', 'CLIENT', '--write')}), or remove the header"
-        )
-    if not value.isascii() or not value.isprintable():
-        return (*at, expected, "one with control or non-ASCII characters (not shown)"), f"correct {variable}"
-    if any(is_unfilled(word) for word in value.split()):
-        return (
-            *at,
-            expected,
-            "a placeholder left unfilled",
-        ), f"set {variable} where the client is started, or put the value itself in its place"
-    return None
+        findings.problem(what, where, cure)
+    return found

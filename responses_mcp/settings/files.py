@@ -1,8 +1,4 @@
-"""Reading the configuration file (spec 5.2) and those that it names: with a size limit, and a reason in words.
-
-PyYAML is imported when there is a file to read and not before, because it is most of what a start would cost; the
-part that needs it is `yaml_file`.
-"""
+"""Files that settings come from, and the user's folders: read with a size limit, and a reason in words."""
 
 from __future__ import annotations
 
@@ -10,13 +6,15 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from responses_mcp.errors import exhausted
-from responses_mcp.settings.findings import Findings, place
 
-LIMIT: Final = 128 * 1024
-"""Bytes that a configuration file may have; reading more would hold up the start by seconds."""
+_HOMES: Final = {
+    "windows": {"cache": "AppData/Local", "state": "AppData/Local"},
+    "mac": {"cache": "Library/Caches", "state": "Library/Application Support"},
+    "other": {"cache": ".cache", "state": ".local/state"},
+}
 
 
 class Unread(NamedTuple):
@@ -41,30 +39,15 @@ def absolute(path: Path) -> Path:
         return path
 
 
-def cache_folder(environ: Mapping[str, str], home: Path | None, *, windows: bool, mac: bool) -> Path | None:
-    """Return the folder for the user's caches, which need not exist; None for a user without a home."""
-    if windows and environ.get("LOCALAPPDATA"):
-        return Path(environ["LOCALAPPDATA"])
-    named = Path(environ.get("XDG_CACHE_HOME", ""))
+def user_folder(
+    kind: Literal["cache", "state"], environ: Mapping[str, str], home: Path | None, *, windows: bool, mac: bool
+) -> Path | None:
+    """Return the user's folder for caches, or for what is to be kept. It need not exist; None without a home."""
+    named = environ.get("LOCALAPPDATA" if windows else f"XDG_{kind.upper()}_HOME", "")
     # The XDG specification wants relative paths ignored.
-    if not windows and not mac and named.is_absolute():
-        return named
-    if home is None:
-        return None
-    if windows:
-        return home / "AppData" / "Local"
-    return home / "Library" / "Caches" if mac else home / ".cache"
-
-
-def state_folder(environ: Mapping[str, str], home: Path | None, *, windows: bool, mac: bool) -> Path | None:
-    """Return the folder for what is to be kept, which need not exist; None for a user without a home."""
-    if windows:
-        return cache_folder(environ, home, windows=True, mac=mac)
-    named = Path(environ.get("XDG_STATE_HOME", ""))
-    if not mac and named.is_absolute():
-        return named
-    kept = Path("Library", "Application Support") if mac else Path(".local", "state")
-    return None if home is None else home / kept
+    if named and (windows or (not mac and Path(named).is_absolute())):
+        return Path(named)
+    return home and home / _HOMES["windows" if windows else "mac" if mac else "other"][kind]
 
 
 def read_text(path: Path, limit: int) -> str | Unread:
@@ -79,46 +62,14 @@ def read_text(path: Path, limit: int) -> str | Unread:
             return Unread("a folder" if stat.S_ISDIR(mode) else "something that is not a regular file")
         with path.open("rb") as file:
             content = file.read(limit + 1)
-    except (FileNotFoundError, NotADirectoryError):
+        if len(content) > limit:
+            return Unread(f"a file over {limit // 1024} KiB")
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return Unread(f"bytes that are not UTF-8, the first at offset {error.start}")
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # a NUL in the path
         return Unread("no such file", missing=True)
     except OSError as error:
         if exhausted(error):
             raise
         return Unread(f"a failure to read it, {(error.strerror or type(error).__name__).lower()}")
-    except ValueError:  # a NUL in the path
-        return Unread("no such file", missing=True)
-    if len(content) > limit:
-        return Unread(f"a file over {limit // 1024} KiB")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        return Unread(f"bytes that are not UTF-8, the first at offset {error.start}")
-
-
-class ConfigFile(NamedTuple):
-    """What a file gave: values by dotted key. A profile's own key is there if the file names the profile."""
-
-    path: Path
-    values: Mapping[str, object]
-
-
-def read_config(path: Path, findings: Findings) -> ConfigFile | None:
-    """Read a configuration file, None if it is not there. What is wrong inside it becomes findings.
-
-    A file that is there and cannot be used gives one problem and no values, so that everything keeps its default.
-    """
-    text = read_text(path, LIMIT)
-    values: dict[str, object] = {}
-    if not isinstance(text, Unread):
-        from responses_mcp.settings.yaml_file import values_in  # noqa: PLC0415 - the only way to PyYAML
-
-        values = values_in(path, text, findings)
-    elif text.missing:
-        return None
-    else:
-        findings.problem(
-            f"config file: expected a YAML file in UTF-8 of at most {LIMIT // 1024} KiB, got {text.reason}",
-            where=place(path),
-            cure="give the path of such a file or cure this one",
-        )
-    return ConfigFile(path, values)

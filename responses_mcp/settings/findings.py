@@ -1,40 +1,16 @@
-"""What was wrong with a configuration: problems that stop calls, warnings that do not, secrets masked.
-
-A finding is kept in parts and worded only at the end, when every secret is known: the values of the variables
-that `openai.api_key_env` and `openai.headers_env` name are learned while findings come in, and text must be
-masked before it is shortened.
-"""
+"""What was wrong with a configuration: problems that stop calls, warnings that do not, secrets masked."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Final, NamedTuple
+from collections.abc import Collection
+from typing import Final
 
-from responses_mcp.secrets import Redact, Redactor
+from responses_mcp.secrets import Redactor
 
 _OPAQUE: Final = r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{24,}"
 _SHORTEST_SECRET: Final = 4  # characters, as a `Redactor` has it
-_AT_MOST: Final = 50
-
-
-class Raw(NamedTuple):
-    """Text that came from outside: masked, made printable and shortened before anybody sees it."""
-
-    text: str
-    quoted: bool = True
-    limit: int = 60
-
-
-Part = str | Raw
-
-
-def place(path: Path, line: int = 0, column: int = 0) -> tuple[Part, ...]:
-    """Return a file, and a line and column in it if known (counted from 1), as the `where` of a finding."""
-    parts: tuple[Part, ...] = ("from ", Raw(str(path), quoted=False, limit=300))
-    if line:
-        parts = (*parts, f" line {line}")
-    return (*parts, f" column {column}") if column else parts
+_AT_MOST: Final = 50  # a file can hold a hundred thousand wrong keys; nobody reads past the first few
 
 
 def printable(text: str) -> str:
@@ -44,72 +20,79 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
-class _Finding(NamedTuple):
-    """What is wrong, where it was set, and what to do: a sentence when put together."""
+def nearest(name: str, known: Collection[str], cutoff: float = 0.8) -> str | None:
+    """Return the known name that a wrong one may stand for: with the same last part, or spelt much alike."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
 
-    what: tuple[Part, ...]
-    where: tuple[Part, ...]
-    cure: str
-
-    def sentence(self, redact: Redact) -> str:
-        """Return the finding in words, with text from outside redacted first and shortened then."""
-        what, where = ("".join(_shown(part, redact) for part in parts) for parts in (self.what, self.where))
-        return f"{what} ({where}); {self.cure}{'' if self.cure.endswith('?') else '.'}"
-
-
-def _shown(part: Part, redact: Redact) -> str:
-    if isinstance(part, str):
-        return part
-    text = printable(redact(part.text))
-    if len(text) > part.limit:
-        text = f"{text[: part.limit - 1]}…"
-    return f'"{text}"' if part.quoted else text
+    name = name.lower()
+    spelt = {each.lower(): each for each in known}
+    last = re.split("[./]", name)[-1]
+    above = name.removesuffix(last)
+    near = [name] if name in spelt else [each for each in spelt if re.split("[./]", each)[-1] == last]
+    near += [each for each in spelt if above and each.startswith(above) and each[len(above) :].endswith(f"_{last}")]
+    near = near or get_close_matches(name, spelt, n=1, cutoff=cutoff)
+    return spelt[near[0]] if near else None
 
 
 class Findings:
-    """Collects problems and warnings in the order they were met."""
+    """Collects problems and warnings in the order they were met, a sentence each.
+
+    Text from outside goes through `shown` on its way into a sentence. So every secret has to be known before.
+    """
 
     def __init__(self) -> None:
-        self._problems: list[_Finding] = []
-        self._warnings: list[_Finding] = []
+        self._problems: list[str] = []
+        self._warnings: list[str] = []
         self._secrets: set[str] = set()
+        self._redact = Redactor()
 
     def keep_secret(self, value: str) -> None:
-        """Learn a value that no finding may show."""
-        self._secrets.add(value)
-        self._secrets.add(value.strip())
+        """Learn a value that no finding may show; "Bearer abc" holds the secret "abc"."""
+        self._secrets |= {each for each in (value.strip(), *value.split()) if len(each) >= _SHORTEST_SECRET}
+        self._redact = Redactor(self._secrets)
 
     def holds_secret(self, text: str) -> bool:
         """Tell whether text contains a secret, or what has the form of one."""
-        known = any(secret in text for secret in self._secrets if len(secret) >= _SHORTEST_SECRET)
-        return known or Redactor()(text) != text
+        return any(secret in text for secret in self._secrets) or Redactor()(text) != text
 
     def may_be_key(self, text: str) -> bool:
         """Tell whether text holds a secret, or is 24 or more letters and digits in one run, as some keys are."""
         return self.holds_secret(text) or re.fullmatch(_OPAQUE, text) is not None
 
-    def problem(self, *what: Part, where: tuple[Part, ...], cure: str) -> None:
-        """Add something that has to be cured before calls can work."""
-        self._problems.append(_Finding(what, where, cure))
+    def shown(self, text: str, limit: int = 60) -> str:
+        """Return text from outside as a sentence may have it: masked, printable, and shortened then."""
+        text = printable(self._redact(text))
+        return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
-    def warning(self, *what: Part, where: tuple[Part, ...], cure: str) -> None:
+    def described(self, value: object) -> str:
+        """Return what a value is: text in quotes, anything else with its type."""
+        if isinstance(value, str):
+            return f'"{self.shown(value)}"'
+        if isinstance(value, bool):
+            return f"{str(value).lower()} (a boolean)"
+        if isinstance(value, int | float):
+            return f"{self.shown(repr(value))} (a number)"
+        return "nothing" if value is None else "a mapping" if isinstance(value, dict) else "a list"
+
+    def problem(self, what: str, where: str, cure: str) -> None:
+        """Add something that has to be cured before calls can work."""
+        self._problems.append(f"{what} (from {where}); {cure}{'' if cure.endswith('?') else '.'}")
+
+    def warning(self, what: str, where: str, cure: str) -> None:
         """Add something that the user should know, but that changes no call."""
-        self._warnings.append(_Finding(what, where, cure))
+        self._warnings.append(f"{what} (from {where}); {cure}{'' if cure.endswith('?') else '.'}")
 
     @property
     def problems(self) -> tuple[str, ...]:
         """The problems, one sentence each."""
-        return self._worded(self._problems)
+        return _first(self._problems)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """The warnings, one sentence each."""
-        return self._worded(self._warnings)
+        return _first(self._warnings)
 
-    def _worded(self, findings: list[_Finding]) -> tuple[str, ...]:
-        # A file of one mebibyte can hold a hundred thousand wrong keys; nobody reads past the first few.
-        redact = Redactor(self._secrets)
-        lines = [finding.sentence(redact) for finding in findings[:_AT_MOST]]
-        if len(findings) > _AT_MOST:
-            lines.append(f"{len(findings) - _AT_MOST} more like these; cure the ones above first.")
-        return tuple(lines)
+
+def _first(found: list[str]) -> tuple[str, ...]:
+    more = len(found) - _AT_MOST
+    return (*found[:_AT_MOST], *([f"{more} more like these; cure the ones above first."] if more > 0 else []))

@@ -1,7 +1,7 @@
 """Loading: command line over environment over YAML file over defaults (spec 5.1), decided once at start.
 
-`layers` decides one setting at a time; this file decides those that lean on others and builds the tree. Nothing
-here raises for what a user may write: a wrong value is a problem, and its default takes its place.
+Nothing here raises for what a user may write. A wrong value is a problem, and its default takes its place, not the
+value of the layer below: what a person tried to override should not come back unseen.
 """
 
 from __future__ import annotations
@@ -9,32 +9,25 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from responses_mcp.settings.files import ConfigFile, absolute, cache_folder, expanded, read_config, state_folder
-from responses_mcp.settings.findings import Findings, Raw
-from responses_mcp.settings.layers import IN_FILE, Layers
-from responses_mcp.settings.model import ModelPrice, Profile, Settings
-from responses_mcp.settings.schema import (
-    BY_KEY,
-    DROPPED_ENV,
-    FALLBACKS,
-    LEAVES_RUNS,
-    MAPPINGS,
-    PROFILES,
-    SETTINGS,
-    section_of,
-)
-from responses_mcp.settings.setting import OFF, ON, BadValue, from_text
+from responses_mcp.secrets import is_unfilled
+from responses_mcp.settings.files import Unread, absolute, expanded, read_text, user_folder
+from responses_mcp.settings.findings import Findings
+from responses_mcp.settings.model import SEARCH_EFFORT, ModelPrice, Profile, Settings
+from responses_mcp.settings.schema import BY_KEY, LEAVES_RUNS, PROFILES, SETTINGS, section_of
+from responses_mcp.settings.setting import NUMBERS, ON_OFF, PATHS, BadValue, Setting, from_text, from_yaml
 
 FOLDER: Final = "openai-responses-mcp"
 FILE: Final = "config.yaml"
+LIMIT: Final = 128 * 1024
+"""Bytes that a configuration file may have; reading more would hold up the start by seconds."""
 
-_YES: Final = True
+_DEFAULT: Final = "default"
 _ANSWER: Final = f"model_profiles.{PROFILES[0]}"
 
 
@@ -80,44 +73,41 @@ def load_settings(
     is the second place to look for the file, `%LOCALAPPDATA%` is for caches. Both are found out when left out: the home
     from `environ`, and for that of this process alone from the system, too.
     """
-    on_windows = os.name == "nt" if windows is None else windows
-    on_mac = not on_windows and sys.platform == "darwin"
     findings = Findings()
-    base = Path(home) if home else _home(environ)
-    file = _config_file(environ, config_path, base, findings, windows=on_windows)
-    layers = Layers(environ, file, base, findings, windows=on_windows)
-    _decide_openai(layers)
+    findings.keep_secret(environ.get("OPENAI_API_KEY", ""))
+    loading = _Loading(environ, Path(home) if home else _home(environ), findings, windows=windows)
+    loading.read_file(config_path)
+    _decide_openai(loading)
     for setting in SETTINGS:
-        if setting.key not in layers.values and not setting.key.startswith("model_profiles."):
-            layers.pick(setting.key)
-    _decide_debug(layers, debug)
-    _decide_toolsets(layers, toolsets if toolsets is None or isinstance(toolsets, str) else ",".join(toolsets))
-    _decide_index(layers, cache_folder(environ, base, windows=on_windows, mac=on_mac))
-    _decide_profiles(layers)
-    _decide_state(layers, state_folder(environ, base, windows=on_windows, mac=on_mac))
-    _check_day(layers)
-    _decide_instructions(layers)
-    if prices := layers.values["prices"]:
-        layers.values["prices"] = MappingProxyType({name: ModelPrice(**price) for name, price in prices.items()})
-        source = layers.sources.pop("prices")
-        layers.sources.update({f"prices.{name}": source for name in prices})
-    for name in DROPPED_ENV:
-        if environ.get(name, "").strip():
-            what = f"{name}: v0.9 dropped this variable, so it does nothing"
-            findings.warning(what, where=(f"from env {name}",), cure="unset it")
+        if setting.key not in loading.values and not setting.key.startswith("model_profiles."):
+            loading.pick(setting.key)
+    _decide_debug(loading, debug)
+    _decide_toolsets(loading, toolsets if toolsets is None or isinstance(toolsets, str) else ",".join(toolsets))
+    _decide_manuals(loading)
+    _decide_profiles(loading)
+    _decide_state(loading)
+    _decide_instructions(loading)
+    values, sources = loading.values, loading.sources
+    if prices := values["prices"]:
+        values["prices"] = MappingProxyType({name: ModelPrice(**price) for name, price in prices.items()})
+        source = sources.pop("prices")
+        sources.update({f"prices.{name}": source for name in prices})
+    if environ.get("REQUERY_ATTEMPTS", "").strip():
+        what = "REQUERY_ATTEMPTS: v0.9 dropped this variable, so it does nothing"
+        findings.warning(what, "env REQUERY_ATTEMPTS", "unset it")
     if environ.get("RESEARCH_ON_EXIT", "").strip():
         cure = "unset it; research_cancel and `research cancel` cancel a run"
-        findings.problem(f"RESEARCH_ON_EXIT: {LEAVES_RUNS}", where=("from env RESEARCH_ON_EXIT",), cure=cure)
-    layers.values["problems"] = findings.problems
-    if PROFILES[0] not in layers.values["model_profiles"]:  # which fails only the tools without a profile of their own
+        findings.problem(f"RESEARCH_ON_EXIT: {LEAVES_RUNS}", "env RESEARCH_ON_EXIT", cure)
+    values["problems"] = findings.problems
+    if PROFILES[0] not in values["model_profiles"]:  # which fails only the tools without a profile of their own
         what = f"{_ANSWER}: expected a profile, because tools without one of their own need it, got null"
-        findings.problem(what, where=layers.where(IN_FILE), cure="remove the null or set MODEL_ANSWER")
+        findings.problem(what, loading.where(loading.file), "remove the null or set MODEL_ANSWER")
     return LoadedSettings(
-        settings=_built(Settings, layers.values),
-        sources=MappingProxyType(layers.sources),
+        settings=_built(Settings, values),
+        sources=MappingProxyType(sources),
         problems=findings.problems,
         warnings=findings.warnings,
-        config_file=str(file.path) if file.path.name else None,
+        config_file=loading.file.removeprefix("yaml:") or None,
     )
 
 
@@ -145,218 +135,287 @@ def _home(environ: Mapping[str, str]) -> Path | None:
         return None
 
 
-def _config_file(
-    environ: Mapping[str, str], config_path: str | Path | None, home: Path | None, findings: Findings, *, windows: bool
-) -> ConfigFile:
-    """Read the file: the one asked for, or the first of the usual places that has one (spec 5.2)."""
-    places = [home / ".config" / FOLDER / FILE] if home is not None else []
-    if windows and environ.get("APPDATA"):
-        places.append(Path(environ["APPDATA"]) / FOLDER / FILE)
-    if config_path is not None:
-        places = [expanded(str(config_path), home, windows=windows)]
-    for path in places:
-        found = read_config(path, findings)
-        if found is not None:
-            return found
-    if config_path is not None:
-        shown = Raw(str(places[0]), quoted=False, limit=300)
-        findings.problem(
-            "config file: expected a YAML file, but there is none at ",
-            shown,
-            where=("from --config",),
-            cure="correct the path",
-        )
-    return ConfigFile(places[0] if places else Path(), {})
+class _Loading:
+    """The values decided so far, and what to decide the others from. `file` is the source of what the file says."""
+
+    def __init__(
+        self, environ: Mapping[str, str], home: Path | None, findings: Findings, *, windows: bool | None
+    ) -> None:
+        self.environ = environ
+        self.home = home
+        self.findings = findings
+        self.windows = os.name == "nt" if windows is None else windows
+        self.file = "yaml:"
+        self.in_file: Mapping[str, object] = {}
+        self.values: dict[str, Any] = {}
+        self.sources: dict[str, str] = {}
+
+    def read_file(self, asked: str | Path | None) -> None:
+        """Read the file: the one asked for, or the first of the usual places that has one (spec 5.2).
+
+        A file that is there and cannot be used is a problem, and everything keeps its default.
+        """
+        places = [self.home / ".config" / FOLDER / FILE] if self.home is not None else []
+        if self.windows and self.environ.get("APPDATA"):
+            places.append(Path(self.environ["APPDATA"]) / FOLDER / FILE)
+        if asked is not None:
+            places = [expanded(str(asked), self.home, windows=self.windows)]
+        for path in places:
+            text = read_text(path, LIMIT)
+            if isinstance(text, Unread) and text.missing:
+                continue
+            self.file = f"yaml:{path}"
+            if isinstance(text, Unread):
+                what = f"config file: expected a YAML file in UTF-8 of at most {LIMIT // 1024} KiB, got {text.reason}"
+                self.findings.problem(what, self.where(self.file), "give the path of such a file or cure this one")
+            else:
+                from responses_mcp.settings.yaml_file import values_in  # noqa: PLC0415 - the only way to PyYAML
+
+                self.in_file = values_in(text, self.where(self.file), self.environ, self.findings)
+            return
+        self.file = f"yaml:{places[0]}" if places else "yaml:"
+        if asked is not None:
+            what = f"config file: expected a YAML file, but there is none at {self.where(self.file)}"
+            self.findings.problem(what, "--config", "correct the path")
+
+    def env(self, setting: Setting) -> str:
+        """Return the variable of a setting without surrounding blanks; an empty one counts as unset."""
+        text = self.environ.get(setting.env, "").strip() if setting.env else ""
+        if setting.kind == "debug" or (setting.key == "server.line_mode" and text != "1"):
+            return ""  # DEBUG sets two keys at once; of the other one "1" alone says something (spec 5.4)
+        return text
+
+    def source_of(self, key: str) -> str:
+        """Return where a key is set, the environment before the file."""
+        setting = BY_KEY[key]
+        return f"env:{setting.env}" if self.env(setting) else self.file if key in self.in_file else _DEFAULT
+
+    def where(self, source: str) -> str:
+        """Return a source as a finding names it."""
+        kind, _, rest = source.partition(":")
+        return f"env {rest}" if kind == "env" else self.findings.shown(rest, 300)
+
+    def pick(self, key: str) -> None:
+        """Decide one setting: environment, else file, else default."""
+        source = self.source_of(key)
+        if source.startswith("env:"):
+            self.take(key, source, from_text, self.env(BY_KEY[key]))
+        elif source == self.file:
+            self.take(key, source, from_yaml, self.in_file[key])
+        else:
+            self.values[key], self.sources[key] = BY_KEY[key].default, _DEFAULT
+
+    def take(self, key: str, source: str, read: Callable[[Setting, Any, Findings], object], given: object) -> None:
+        """Read a value and take it, or refuse it."""
+        name = source.removeprefix("env:")
+        if name != source and isinstance(given, str) and is_unfilled(given):
+            cure = f"set {name} where the client is started, or take it out of the client's entry"
+            self.refuse(key, source, BadValue("a placeholder left unfilled (not shown)", cure=cure))
+            return
+        try:
+            self.put(key, source, read(BY_KEY[key], given, self.findings))
+        except BadValue as bad:
+            self.refuse(key, source, bad)
+
+    def put(self, key: str, source: str, value: object) -> None:
+        """Take a value. A path in the file is relative to the folder of the file."""
+        kind = BY_KEY[key].kind
+        if kind in PATHS and isinstance(value, str) and (key, value) != ("server.debug_file", "-"):
+            path = expanded(value, self.home, windows=self.windows)
+            path = Path(self.file.removeprefix("yaml:")).parent / path if source == self.file else path
+            # A folder is opened later, maybe from another working directory.
+            value = str(absolute(path) if kind == "folder" else path)
+        self.values[key], self.sources[key] = value, source
+
+    def refuse(self, key: str, source: str, bad: BadValue) -> None:
+        """Report a value as a problem, with the default in its place, or as a warning with the one `within` range."""
+        setting, where = BY_KEY[key], self.where(source)
+        cure = "set it to a number or unset it" if setting.kind in NUMBERS else "correct it or unset it"
+        if not source.startswith("env:"):
+            cure = "correct or remove it" if source == self.file else "correct the option or leave it out"
+        what = f"{key}: expected {bad.expected or setting.expected}, got {bad.got}"
+        if bad.within is None:
+            self.findings.problem(what, where, bad.cure or cure)
+            self.values[key], self.sources[key] = setting.default, _DEFAULT
+        else:
+            self.findings.warning(f"{what}, so {bad.within} is used", where, cure)
+            self.put(key, source, bad.within if setting.kind == "integer" else float(bad.within))
+
+    def folder(self, kind: Literal["cache", "state"]) -> str | None:
+        """Return our folder among those of the user; None for a user without a home."""
+        mac = not self.windows and sys.platform == "darwin"
+        found = user_folder(kind, self.environ, self.home, windows=self.windows, mac=mac)
+        return None if found is None else str(absolute(found / FOLDER))
 
 
-def _decide_openai(layers: Layers) -> None:
-    """Decide the section of secrets first, so that every later message knows what to mask."""
-    if from_env := layers.environ.get("OPENAI_API_KEY"):
-        layers.findings.keep_secret(from_env)
+def _decide_openai(loading: _Loading) -> None:
+    """Decide the section of secrets: the key, the headers, and where both go."""
     for name in ("api_key_env", "headers_env", "allow_http", "base_url"):
-        layers.pick(f"openai.{name}")
-    values, sources = layers.values, layers.sources
+        loading.pick(f"openai.{name}")
+    values, sources = loading.values, loading.sources
     variable: str = values["openai.api_key_env"]
     # What else is wrong with the form of a key is said by the call that needs it.
-    given = layers.environ.get(variable, "")
+    given = loading.environ.get(variable, "")
     api_key = given.strip() or given or None
-    if api_key is not None:
-        layers.findings.keep_secret(api_key)
-        if api_key != given:
-            what = f"{variable}: the key has blanks or a line break around it, which are left out"
-            layers.findings.warning(what, where=(f"from env {variable}",), cure="set it without them")
+    loading.findings.keep_secret(given)
+    if api_key is not None and api_key != given:
+        what = f"{variable}: the key has blanks or a line break around it, which are left out"
+        loading.findings.warning(what, f"env {variable}", "set it without them")
     values["openai.api_key"] = api_key
-    sources["openai.api_key_present"] = f"env:{variable}" if api_key is not None else "default"
-    if sources["openai.headers_env"] != "default":
+    sources["openai.api_key_present"] = f"env:{variable}" if api_key is not None else _DEFAULT
+    if sources["openai.headers_env"] != _DEFAULT:
         from responses_mcp.settings.address import header_values  # noqa: PLC0415 - most servers have none
 
-        where = layers.where(IN_FILE)
-        names, headers = header_values(values["openai.headers_env"], layers.environ, layers.findings, where)
-        values["openai.headers_env"], values["openai.headers"] = MappingProxyType(names), MappingProxyType(headers)
-        source = sources.pop("openai.headers_env") if names else "default"
-        sources.update({f"openai.headers_env.{name}": source for name in names} or {"openai.headers_env": source})
-    _check_base_url(layers, "openai.base_url")
+        source = sources.pop("openai.headers_env")
+        headers = header_values(values["openai.headers_env"], loading.environ, loading.findings, loading.where(source))
+        values["openai.headers_env"] = MappingProxyType({name: variable for name, (variable, _) in headers.items()})
+        values["openai.headers"] = MappingProxyType({name: value for name, (_, value) in headers.items()})
+        named = {f"openai.headers_env.{name}": source for name in headers}
+        sources.update(named or {"openai.headers_env": _DEFAULT})
+    _check_base_url(loading, "openai.base_url")
 
 
-def _check_base_url(layers: Layers, key: str) -> None:
-    origin = layers.origin(key)
-    if origin is not None and layers.sources[key] != "default":
+def _check_base_url(loading: _Loading, key: str) -> None:
+    if (source := loading.sources[key]) != _DEFAULT:
         from responses_mcp.settings.address import checked_base_url  # noqa: PLC0415 - the default needs no check
 
-        checked = checked_base_url(layers.values[key], allow_http=layers.values["openai.allow_http"])
-        layers.accept(key, checked, origin)
+        allow_http = loading.values["openai.allow_http"]
+        loading.take(key, source, lambda _, url, __: checked_base_url(url, allow_http=allow_http), loading.values[key])
 
 
-def _decide_debug(layers: Layers, option: bool | str | None) -> None:
+def _decide_debug(loading: _Loading, option: bool | str | None) -> None:
     """Decide once whether there is a debug log and which file gets it too (spec 8.1)."""
-    text = layers.env("DEBUG")
+    text = loading.environ.get("DEBUG", "").strip()
+    switch = ON_OFF.get(text.lower())
     if "*" in text or "," in text:
-        layers.findings.warning(
-            "DEBUG: ignored, because ",
-            Raw(text),
-            " looks like a filter meant for other programs",
-            where=("from env DEBUG",),
-            cure="use 1, 0 or the path of a file",
-        )
-    elif "DEBUG" in layers.environ and (not text or text.lower() in ON | OFF):
-        layers.accept("server.debug", text.lower() in ON, "env DEBUG")
+        shown = loading.findings.described(text)
+        what = f"DEBUG: ignored, because {shown} looks like a filter meant for other programs"
+        loading.findings.warning(what, "env DEBUG", "use 1, 0 or the path of a file")
+    elif "DEBUG" in loading.environ and (not text or switch is not None):
+        loading.put("server.debug", "env:DEBUG", bool(switch))
     elif text:
-        path = layers.read(BY_KEY["server.debug_file"], text, "DEBUG")
-        layers.accept("server.debug_file", path, "env DEBUG")
-        if not isinstance(path, BadValue):
-            layers.accept("server.debug", _YES, "env DEBUG")
+        loading.take("server.debug_file", "env:DEBUG", from_text, text)
+        if loading.sources["server.debug_file"] == "env:DEBUG":
+            loading.put("server.debug", "env:DEBUG", value=True)
     if isinstance(option, str) and option.strip():
-        path = from_text(BY_KEY["server.debug_file"], option, layers.findings)
-        layers.accept("server.debug_file", path, "--debug")
+        loading.take("server.debug_file", "cli:--debug", from_text, option)
     if option is not None and option is not False:
-        layers.accept("server.debug", _YES, "--debug")
+        loading.put("server.debug", "cli:--debug", value=True)
 
 
-def _decide_toolsets(layers: Layers, option: str | None) -> None:
+def _decide_toolsets(loading: _Loading, option: str | None) -> None:
     """Decide which toolsets were asked for by name; manuals need a root, so asking without one is a problem."""
     key = "server.toolsets"
-    origin = layers.origin(key)
     if option is not None:
-        origin = "--toolsets"
-        layers.accept(key, from_text(BY_KEY[key], option, layers.findings), origin)
-    toolsets = layers.values[key] or ()
-    if origin is not None and layers.values["manuals.root"] is None and "manuals" in toolsets:
-        rootless = BadValue(
-            ("none",),
-            expected="manuals.root to be set, because manuals is in the list",
-            cure="set MANUALS_ROOT or manuals.root, or drop manuals from the list",
-        )
-        layers.accept(key, rootless, origin)
-    handed_off = layers.origin("request.handoff_ms")
-    if handed_off is not None and layers.values["request.handoff_ms"] and "research" not in toolsets:
+        loading.take(key, "cli:--toolsets", from_text, option)
+    toolsets = loading.values[key] or ()
+    if "manuals" in toolsets and loading.values["manuals.root"] is None:
+        expected = "manuals.root to be set, because manuals is in the list"
+        cure = "set MANUALS_ROOT or manuals.root, or drop manuals from the list"
+        loading.refuse(key, loading.sources[key], BadValue("none", expected=expected, cure=cure))
+    if loading.values["request.handoff_ms"] and "research" not in toolsets:
         what = "request.handoff_ms: no call is handed off without the toolset research"
-        cure = "add research to server.toolsets, or remove this"
-        layers.findings.warning(what, where=layers.where(handed_off), cure=cure)
+        where = loading.where(loading.sources["request.handoff_ms"])
+        loading.findings.warning(what, where, "add research to server.toolsets, or remove this")
 
 
-def _decide_index(layers: Layers, caches: Path | None) -> None:
+def _decide_manuals(loading: _Loading) -> None:
     """Check the root of manuals; with one, an index folder that nobody named is in the user's caches."""
-    _check_base_url(layers, "manuals.embeddings.base_url")
-    root, origin = layers.values["manuals.root"], layers.origin("manuals.root")
-    if root is None or origin is None:
+    _check_base_url(loading, "manuals.embeddings.base_url")
+    root = loading.values["manuals.root"]
+    if root is None:
         return
     if not os.path.isdir(root):  # noqa: PTH112 - unlike Path.is_dir it raises nothing
-        is_file = os.path.isfile(root)  # noqa: PTH113 - as above
-        what = "it is a file, not a folder" if is_file else "there is no such folder"
-        cure = "correct the path" if is_file else "create it or correct the path"
-        if not is_file and re.search(r"(^|[/\\])(\$[A-Za-z_]|%\w+%)", root):  # as a shell would fill in
+        what, cure = "there is no such folder", "create it or correct the path"
+        if os.path.isfile(root):  # noqa: PTH113 - as above
+            what, cure = "it is a file, not a folder", "correct the path"
+        elif re.search(r"(^|[/\\])(\$[A-Za-z_]|%\w+%)", root):  # as a shell would fill in
             cure = "write the path out, since variables in it are not filled in"
-        where = (Raw(root, quoted=False, limit=300), ", ", *layers.where(origin))
-        layers.findings.warning(f"manuals.root: {what}, so there are no manuals", where=where, cure=cure)
-    if layers.values["manuals.index_dir"] is None and caches is not None:
-        layers.values["manuals.index_dir"] = str(absolute(caches / FOLDER))
+        what = f"manuals.root: {what}, so there are no manuals: {loading.findings.shown(root, 300)}"
+        loading.findings.warning(what, loading.where(loading.sources["manuals.root"]), cure)
+    if loading.values["manuals.index_dir"] is None:
+        loading.values["manuals.index_dir"] = loading.folder("cache")
 
 
-def _decide_state(layers: Layers, state: Path | None) -> None:
+def _decide_state(loading: _Loading) -> None:
     """Name a folder in the user's state folder where something is kept, and nobody named one."""
-    values = layers.values
+    values, key = loading.values, "limits.day_cost_usd"
     in_background = any(profile.background for profile in values["model_profiles"].values())
     keeps = values["usage.ledger"] or "research" in (values["server.toolsets"] or ()) or in_background
-    if values["research.state_dir"] is None and state is not None and keeps:
-        values["research.state_dir"] = str(absolute(state / FOLDER))
+    if values["research.state_dir"] is None and keeps:
+        values["research.state_dir"] = loading.folder("state")
+    if values[key] is not None and not values["usage.ledger"]:
+        expected = "usage.ledger to be true, because only the ledger knows what was spent before"
+        cure = "set usage.ledger to true or remove the limit"
+        loading.refuse(key, loading.sources[key], BadValue("a limit without it", expected=expected, cure=cure))
 
 
-def _check_day(layers: Layers) -> None:
-    key = "limits.day_cost_usd"
-    origin = layers.origin(key)
-    if origin is not None and layers.values[key] is not None and not layers.values["usage.ledger"]:
-        unknown = BadValue(
-            ("a limit without it",),
-            expected="usage.ledger to be true, because only the ledger knows what was spent before",
-            cure="set usage.ledger to true or remove the limit",
-        )
-        layers.accept(key, unknown, origin)
-
-
-def _decide_profiles(layers: Layers) -> None:
+def _decide_profiles(loading: _Loading) -> None:
     """Decide the profiles: one exists if the file holds it or a variable names its model.
 
     The first exists by default too, unless the file removes it with null. Fields that a profile lacks are those of
     the first, with their source.
     """
     profiles: dict[str, Profile] = {}
-    in_file = layers.file.values
     for name in PROFILES:
         at = f"model_profiles.{name}"
-        if not layers.env(BY_KEY[f"{at}.model"].env):
-            if at not in in_file and name != PROFILES[0]:
+        if not loading.env(BY_KEY[f"{at}.model"]):
+            if at not in loading.in_file and name != PROFILES[0]:
                 continue
-            if in_file.get(at, at) is None:
-                layers.sources[at] = layers.source_of(IN_FILE)
+            if loading.in_file.get(at, at) is None:
+                loading.sources[at] = loading.file
                 continue
         for setting in SETTINGS:
             if setting.key.startswith(f"{at}."):
-                layers.pick(setting.key)
-                (_merge_members if setting.kind in MAPPINGS else _inherit)(layers, setting.key, at)
-        profiles[name] = _built(Profile, layers.values, f"{at}.")
-    layers.values["model_profiles"] = MappingProxyType(profiles)
+                loading.pick(setting.key)
+                merge = _merge_members if setting.kind in {"request", "web_search"} else _inherit
+                merge(loading, setting.key, f"{_ANSWER}{setting.key.removeprefix(at)}")
+        profiles[name] = _built(Profile, loading.values, f"{at}.")
+    loading.values["model_profiles"] = MappingProxyType(profiles)
 
 
-def _inherit(layers: Layers, key: str, profile: str) -> None:
+def _inherit(loading: _Loading, key: str, fallback: str) -> None:
     """Take a field that a profile lacks from the first, but a search of files as a whole or not at all."""
-    whole, fallback = f"{profile}.file_search", f"{_ANSWER}{key.removeprefix(profile)}"
-    has_own = key.startswith(f"{whole}.") and any(each.startswith(f"{whole}.") for each in layers.file.values)
-    if layers.values[key] in (None, ()) and not has_own:
-        layers.values[key] = FALLBACKS.get(key, layers.values.get(fallback, BY_KEY[fallback].default))
-        layers.sources[key] = "default" if key in FALLBACKS else layers.sources.get(fallback, "default")
-    if layers.values[key] in (None, ()):  # it is not sent
-        layers.sources.pop(key, None)
-        layers.values[key] = BY_KEY[fallback].default
+    values, sources = loading.values, loading.sources
+    whole = key[: key.find(".file_search.") + len(".file_search.")]
+    has_own = ".file_search." in key and any(each.startswith(whole) for each in loading.in_file)
+    if values[key] in (None, ()) and not has_own:
+        values[key] = values.get(fallback, BY_KEY[fallback].default)
+        sources[key] = sources.get(fallback, _DEFAULT)
+        if key == "model_profiles.search.reasoning_effort":
+            values[key], sources[key] = SEARCH_EFFORT, _DEFAULT
+    if values[key] in (None, ()):  # it is not sent
+        sources.pop(key, None)
+        values[key] = BY_KEY[fallback].default
 
 
-def _merge_members(layers: Layers, key: str, profile: str) -> None:
+def _merge_members(loading: _Loading, key: str, fallback: str) -> None:
     """Decide a mapping that is passed on: a member that a profile lacks is that of the first; null takes one out."""
-    fallback = f"{_ANSWER}{key.removeprefix(profile)}"
-    source = layers.sources.pop(key)
-    own: Mapping[str, object] = layers.values[key] or {}
-    members: dict[str, object] = {**layers.values.get(fallback, {}), **own}
-    layers.values[key] = MappingProxyType({name: each for name, each in members.items() if each is not None})
-    for name in layers.values[key]:
-        layers.sources[f"{key}.{name}"] = source if name in own else layers.sources[f"{fallback}.{name}"]
+    source = loading.sources.pop(key)
+    own: Mapping[str, object] = loading.values[key] or {}
+    members: dict[str, object] = {**loading.values.get(fallback, {}), **own}
+    loading.values[key] = MappingProxyType({name: each for name, each in members.items() if each is not None})
+    for name in loading.values[key]:
+        loading.sources[f"{key}.{name}"] = source if name in own else loading.sources[f"{fallback}.{name}"]
 
 
-def _decide_instructions(layers: Layers) -> None:
-    values, key = layers.values, "policy.system.path"
-    origin, path = layers.origin(key), values[key]
+def _decide_instructions(loading: _Loading) -> None:
+    values, key = loading.values, "policy.system.path"
+    source, path = loading.source_of(key), values[key]
     if values["policy.system.source"] == "file":
-        if origin is None:
+        if source == _DEFAULT:
             expected = "the path of a file, because policy.system.source is file"
-            bad = BadValue(("none",), expected=expected, cure="add the path or set the source to builtin")
-            layers.accept(key, bad, IN_FILE)
+            bad = BadValue("none", expected=expected, cure="add the path or set the source to builtin")
+            loading.refuse(key, loading.file, bad)
         elif path is not None:
             from responses_mcp.settings import system_policy  # noqa: PLC0415 - few starts need the text
 
             built_in = system_policy.built_in(values["locale.time_zone"])
             values["policy.instructions"] = system_policy.instructions_from(
-                Path(path), values["policy.system.merge"], built_in, layers.where(origin), layers.findings
+                Path(path), values["policy.system.merge"], built_in, loading.where(source), loading.findings
             )
-    elif origin is not None and path is not None:
+    elif path is not None:
         what = f"{key}: this file is not used, because policy.system.source is builtin"
-        layers.findings.warning(what, where=layers.where(origin), cure="set the source to file or remove the path")
+        loading.findings.warning(what, loading.where(source), "set the source to file or remove the path")
     for name in ("revision", "sha256", "length"):
-        layers.sources[f"policy.instructions.{name}"] = layers.sources["policy.system.source"]
+        loading.sources[f"policy.instructions.{name}"] = loading.sources["policy.system.source"]

@@ -11,17 +11,21 @@ module does not postpone them.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from responses_mcp.settings.setting import OWN_MEMBERS, Between, Env, Form
 
 SEARCH_EFFORT = "low"  # what the profile `search` has of its own; the rest it takes from `answer`
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 VERBOSITIES = ("low", "medium", "high")
+TOOLSETS = ("answer", "manuals", "search", "research")
+FileType = Literal["md", "markdown", "mdx", "txt", "rst", "adoc", "org", "html", "ipynb", "docx", "pdf", "man", "json"]
+FILE_TYPES: tuple[FileType, ...] = get_args(FileType)  # which manuals can be served
 SERVICE_TIERS = ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast")
 
 _LARGE = 2**40
-_A_DAY = 86_400_000  # milliseconds
+_CALL_MS = Between(1, 86_400_000, default_below=True)  # a day
+_HOUR_MS = Between(0, 3_600_000)
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -131,21 +135,18 @@ class RequestSettings:
     """Bounds of a call, in milliseconds and bytes, and how it is sent."""
 
     timeout_ms: Annotated[
-        int,
-        Between(1, _A_DAY, default_below=True),
-        Env("OPENAI_API_TIMEOUT"),
-        "Milliseconds for a call, all retries included.",
+        int, _CALL_MS, Env("OPENAI_API_TIMEOUT"), "Milliseconds for a call, all retries included."
     ] = 300_000
     handoff_ms: Annotated[
         int,
-        Between(0, 3_600_000),
+        _HOUR_MS,
         Env("OPENAI_HANDOFF_MS"),
         "Milliseconds after which a call of an answer tool becomes a run of research, whose id is its answer; 0 means "
         "never. Needs the toolset `research`.",
     ] = 0
     task_after_ms: Annotated[
         int,
-        Between(0, 3_600_000),
+        _HOUR_MS,
         Env("OPENAI_TASK_AFTER_MS"),
         "Milliseconds after which a call of an answer tool in background mode becomes a task of MCP, for clients that "
         "take tasks.",
@@ -215,9 +216,7 @@ class SearchSettings:
     strict_domains: Annotated[bool, Env(None), "Search only the given domains instead of merely preferring them."] = (
         False
     )
-    timeout_ms: Annotated[
-        int, Between(1, _A_DAY, default_below=True), "Milliseconds that one try of `chatgpt_o3_search` may take."
-    ] = 30_000
+    timeout_ms: Annotated[int, _CALL_MS, "Milliseconds that one try of `chatgpt_o3_search` may take."] = 30_000
     max_attempts: Annotated[
         int, Between(1, 10), "Tries of `chatgpt_o3_search`: rate limits, lost connections, slow tries."
     ] = 3
@@ -319,8 +318,8 @@ class ManualsSettings:
         tuple[str, ...], Form("names"), "Patterns of what to leave out, as in a `.gitignore`; `!` keeps some."
     ] = ("node_modules", "__pycache__", ".venv")
     formats: Annotated[
-        tuple[str, ...], Form("names"), "Types of files to serve; `[md, json]` are those of the contract."
-    ] = ("md", "markdown", "mdx", "txt", "rst", "adoc", "org", "html", "ipynb", "docx", "pdf", "man", "json")
+        tuple[str, ...], Form("names", FILE_TYPES), "Types of files to serve; `[md, json]` are those of the contract."
+    ] = FILE_TYPES
     index_dir: Annotated[
         str | None, Form("folder"), "Folder for the index files; without it, one in the user's cache folder."
     ] = None
@@ -421,7 +420,7 @@ class ServerSettings:
     ] = False
     toolsets: Annotated[
         tuple[str, ...] | None,
-        Form("toolsets"),
+        Form("toolsets", TOOLSETS),
         "Toolsets to offer; `answer` is always among them, `manuals` needs `manuals.root`. Without a list, `manuals` "
         "come with a root. `search` and `research` are there only where they are listed. The variable takes names "
         "separated by commas.",
@@ -460,7 +459,7 @@ class ServerSettings:
     ] = 60_000
     drain_timeout_ms: Annotated[
         int | None,
-        Between(0, 3_600_000),
+        _HOUR_MS,
         "Milliseconds that running calls get to finish after the end of input. Not set, each has the time that it has "
         "anyway, while somebody reads stdout.",
     ] = None

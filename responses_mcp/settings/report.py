@@ -51,15 +51,11 @@ def _section(key: str) -> int:
 def _effective(settings: Settings, sources: Mapping[str, str]) -> dict[str, Any]:
     effective: dict[str, Any] = {}
     for setting in SETTINGS:
-        section, _, rest = setting.key.partition(".")
-        name = rest.partition(".")[0]
         value = value_of(settings, setting.key)
-        # What a profile does not send is not shown.
-        if section != "model_profiles" or (name in settings.model_profiles and value not in (None, (), {})):
+        # What a profile does not send is not shown, nor is a profile that there is not.
+        if not setting.key.startswith("model_profiles.") or value not in (None, (), {}):
             _put(effective, setting.key, value)
     effective["prices"] = {name: _price(price) for name, price in settings.prices.items()}
-    headers = settings.openai.headers_env
-    effective["openai"]["headers_env"] = dict(headers)
     effective["openai"]["api_key_present"] = settings.openai.api_key is not None
     for key in sources:
         if key.startswith("model_profiles.") and key.count(".") == 1:
@@ -69,12 +65,8 @@ def _effective(settings: Settings, sources: Mapping[str, str]) -> dict[str, Any]
 
 
 def _price(price: ModelPrice) -> str:
-    shown = [f"input {price.input:g}", f"output {price.output:g}"]
-    if price.cached_input is not None:
-        shown.append(f"cached_input {price.cached_input:g}")
-    if price.web_search is not None:
-        shown.append(f"web_search {price.web_search:g}")
-    return ", ".join(shown)
+    named = ((name, getattr(price, name)) for name in ("input", "output", "cached_input", "web_search"))
+    return ", ".join(f"{name} {amount:g}" for name, amount in named if amount is not None)
 
 
 def _instructions(settings: Settings) -> dict[str, Any]:

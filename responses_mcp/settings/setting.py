@@ -1,6 +1,6 @@
 """What a setting is, and how a value of each kind is read from the environment and from YAML.
 
-A value that cannot be used becomes a `BadValue`, which says what was wrong with it.
+Text of the environment becomes what YAML would have given; from there, both are read alike.
 """
 
 from __future__ import annotations
@@ -11,15 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeGuard
 
 from responses_mcp.secrets import is_unfilled
-from responses_mcp.settings.findings import Findings, Part, Raw
+from responses_mcp.settings.findings import Findings, nearest
 
-Number = Literal["integer", "number"]
-Word = Literal["boolean", "debug", "choice", "text", "url", "env_name", "time_zone", "path", "folder"]
-Several = Literal["toolsets", "names", "domains", "stores", "headers", "prices", "json", "request", "web_search"]
-Kind = Number | Word | Several
-
-TOOLSETS: Final = ("answer", "manuals", "search", "research")
-"""Names that `server.toolsets` may hold."""
+Kind = Literal[
+    "integer", "number", "boolean", "debug", "choice", "text", "url", "env_name", "time_zone", "path", "folder",
+    "toolsets", "names", "domains", "stores", "headers", "prices", "json", "request", "web_search",
+]  # fmt: skip
 
 MAX_DOMAINS: Final = 100
 """The web search tool takes no more allowed domains than this."""
@@ -33,10 +30,12 @@ OWN_MEMBERS: Final = (
 SINGLE_QUOTES: Final = "put text with backslashes into single quotation marks: in double ones they begin escapes"
 """The cure for a path of Windows in double quotation marks in YAML."""
 
-YES: Final = frozenset({"yes", "on"})
-NO: Final = frozenset({"no", "off"})
-ON: Final = YES | {"1", "true"}
-OFF: Final = NO | {"0", "false"}
+PATHS: Final = ("path", "folder")
+NUMBERS: Final = ("integer", "number")
+_LISTS: Final = ("toolsets", "names", "domains", "stores")
+_MAPPINGS: Final = {"request": OWN_MEMBERS, "web_search": ("type",), "json": (), "headers": (), "prices": ()}
+_WORDS: Final = {"yes": True, "on": True, "no": False, "off": False}  # which YAML 1.1 takes for booleans
+ON_OFF: Final = {**_WORDS, "true": True, "1": True, "false": False, "0": False}
 
 _DECIMAL: Final = r"[+-]?[0-9]{1,30}"
 _FRACTION: Final = r"[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})"
@@ -45,7 +44,6 @@ _DOMAIN: Final = r"[^\s,\x00-\x1f\x7f]{1,253}"
 _CONTROL: Final = r"[\x00-\x1f\x7f]"
 _LONGEST_TEXT: Final = 256
 _LONGEST_PATH: Final = 4096
-_OWN: Final = {"request": OWN_MEMBERS, "web_search": ("type",)}
 _HIGHEST_PRICE: Final = 1_000_000  # US dollars
 
 _EXPECTED: Final[Mapping[str, str]] = {
@@ -57,7 +55,8 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "time_zone": "the name of a time zone, such as Europe/Berlin or UTC",
     "path": "the path of a file",
     "folder": "the path of a folder",
-    "toolsets": f"a list of toolset names ({', '.join(TOOLSETS)})",
+    "choice": "one of",
+    "toolsets": "a list of toolset names",
     "names": f"a list of at most {MAX_DOMAINS} names",
     "domains": f"a list of at most {MAX_DOMAINS} domain names",
     "stores": f"a list of at most {MAX_DOMAINS} vector stores as name=id, such as docs=vs_0123, each name once",
@@ -110,26 +109,26 @@ class Setting(NamedTuple):
     @property
     def expected(self) -> str:
         """What a value has to be, as the words after "expected" in a message."""
-        if self.kind in {"integer", "number"}:
+        if self.kind in NUMBERS:
             kind = "an integer" if self.kind == "integer" else "a number"
             words = f"{kind} from {self.bounds.least or self.bounds.low} to {self.bounds.high}"
             return f"{words}, or 0" if self.bounds.least else words
-        return f"one of {', '.join(self.choices)}" if self.kind == "choice" else _EXPECTED[self.kind]
+        words = ", ".join(self.choices)
+        return f"{_EXPECTED[self.kind]} {words if self.kind == 'choice' else f'({words})' if words else ''}".strip()
 
 
-class BadValue(NamedTuple):
-    """Why a value cannot be used: what it is, and words to use instead of the setting's and origin's own."""
+class BadValue(Exception):
+    """A value that cannot be used: what it is, and words to use instead of the setting's and source's own.
 
-    got: tuple[Part, ...]
-    expected: str = ""
-    cure: str = ""
+    A number that is out of range has `within`, the one that takes its place.
+    """
 
-
-class Outside(NamedTuple):
-    """A number that is out of range: the value within it that takes its place, and what was given."""
-
-    within: int
-    got: tuple[Part, ...]
+    def __init__(self, got: str, *, expected: str = "", cure: str = "", within: float | None = None) -> None:
+        super().__init__(got)
+        self.got = got
+        self.expected = expected
+        self.cure = cure
+        self.within = within
 
 
 def is_mapping(value: object) -> TypeGuard[dict[str, object]]:
@@ -152,184 +151,158 @@ def names_in(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def described(value: object) -> tuple[Part, ...]:
-    """Return what a value is, as message parts: text in quotes, anything else with its type."""
-    if isinstance(value, str):
-        return (Raw(value),)
-    if isinstance(value, bool):
-        return (f"{str(value).lower()} (a boolean)",)
-    if isinstance(value, int | float):
-        return (Raw(repr(value), quoted=False), " (a number)")
-    if value is None:
-        return ("nothing",)
-    return ("a mapping" if isinstance(value, dict) else "a list",)
-
-
 def from_text(setting: Setting, text: str, findings: Findings) -> object:
     """Read a value that came as text (environment, command line); surrounding blanks are already gone.
 
-    Integers and numbers are strict decimal, without an exponent. Returns the value, an `Outside`, or a `BadValue`.
+    Integers and numbers are strict decimal, without an exponent. Raises `BadValue`.
     """
-    if setting.kind == "integer" and re.fullmatch(_DECIMAL, text):
-        return _number(setting, int(text), text)
-    if setting.kind == "number" and re.fullmatch(_FRACTION, text):
-        return _number(setting, float(text), text)
-    if setting.kind == "boolean" and text.lower() in ON | OFF:
-        return text.lower() in ON
-    if setting.kind in {"integer", "number", "boolean"}:
-        return _bad(text, findings)
+    value: object = text
     if setting.kind in _LISTS:
-        return _LISTS[setting.kind](names_in(text), findings)
-    return _text(setting, text, findings)
+        value = names_in(text)
+    elif setting.kind == "boolean":
+        value = ON_OFF.get(text.lower(), text)
+    elif setting.kind == "integer" and re.fullmatch(_DECIMAL, text):
+        value = int(text)
+    elif setting.kind == "number" and re.fullmatch(_FRACTION, text):
+        value = float(text)
+    return _read(setting, value, text, findings)
 
 
 def from_yaml(setting: Setting, value: object, findings: Findings) -> object:
     """Read a value that a YAML file gave. Types are strict: true is no integer and "3" is no number.
 
-    Returns the value, an `Outside`, or a `BadValue`.
+    Raises `BadValue`.
     """
+    listed = names_in(value) if setting.kind == "toolsets" and isinstance(value, str) else value
+    try:
+        return _read(setting, listed, value, findings)
+    except BadValue as bad:
+        if setting.kind in PATHS and isinstance(value, str) and re.search(_CONTROL, value):
+            bad.cure = SINGLE_QUOTES  # most likely a tab, which "C:\temp" has
+        raise
+
+
+def _read(setting: Setting, value: object, written: object, findings: Findings) -> object:
+    """Read a value by its kind; `written` is what a message shows of it."""
     kind = setting.kind
-    if kind in {"boolean", "debug"}:
-        word = value.lower() if isinstance(value, str) else ""
-        if isinstance(value, bool) or word in YES | NO:  # which YAML 1.1 takes for booleans
-            return word in YES if word else value
-    elif kind in {"integer", "number"}:
+    if kind in NUMBERS:
         if isinstance(value, int | float) and not isinstance(value, bool) and (kind == "number" or value == value // 1):
-            return _number(setting, float(value) if kind == "number" else int(value), value)
+            return _number(setting, float(value) if kind == "number" else int(value), findings.described(written))
+    elif kind in {"boolean", "debug"}:
+        word = _WORDS.get(value.lower(), value) if isinstance(value, str) else value
+        if isinstance(word, bool):
+            return word
     elif kind in _LISTS:
-        listed = names_in(value) if kind == "toolsets" and isinstance(value, str) else value
-        if is_list(listed):
-            return _LISTS[kind](listed, findings)
-    elif is_mapping(value):
-        if kind in {"json", *_OWN}:
-            return _passed_on(value, _OWN.get(kind, ()), findings)
-        if kind == "prices":
-            return _prices(value, findings)
-        if kind == "headers":
-            return {name: each for name, each in value.items() if each is not None}
-    elif isinstance(value, str) and kind not in {"json", "headers", "prices", *_OWN}:
-        read = _text(setting, value, findings)
-        if isinstance(read, BadValue) and kind in {"path", "folder"} and re.search(_CONTROL, value):
-            return read._replace(cure=SINGLE_QUOTES)  # most likely a tab, which "C:\temp" has
-        return read
-    return _bad(value, findings)
+        if is_list(value):
+            return _list(setting, value, findings)
+    elif kind in _MAPPINGS:
+        if is_mapping(value):
+            return _mapping(kind, value, findings)
+    elif isinstance(value, str):
+        return _text(setting, value, findings)
+    raise _bad(written, findings)
 
 
-def _bad(value: object, findings: Findings) -> BadValue:
+def _bad(value: object, findings: Findings, end: str = "", cure: str = "") -> BadValue:
     if isinstance(value, str) and findings.may_be_key(value):
-        return BadValue(("a value that looks like a key (not shown)",))
-    if isinstance(value, str) and is_unfilled(value):
-        return BadValue((Raw(value), ", a placeholder left unfilled"))
-    return BadValue(described(value))
+        return BadValue(f"a value that looks like a key (not shown){end}")
+    unfilled = isinstance(value, str) and is_unfilled(value)
+    return BadValue(f"{findings.described(value)}{', a placeholder left unfilled' if unfilled else ''}{end}", cure=cure)
 
 
-def _number(setting: Setting, number: float, written: object) -> float | Outside | BadValue:
+def _number(setting: Setting, number: float, written: str) -> float:
     low, high, strict, least, default_below = setting.bounds
     low = least or low if number > 0 else low
     if low <= number <= high:
         return number
     if strict or number == math.inf:
-        return BadValue(described(written))
+        raise BadValue(written)
     lowest = setting.default if default_below and isinstance(setting.default, int) else low
-    return Outside(lowest if number < low else high, described(written))
+    raise BadValue(written, within=lowest if number < low else high)
 
 
-def _text(setting: Setting, text: str, findings: Findings) -> str | BadValue:
+def _text(setting: Setting, text: str, findings: Findings) -> str:
     kind = setting.kind
     if kind == "choice":
-        return text if text in setting.choices else _bad(text, findings)
+        if text not in setting.choices:
+            raise _bad(text, findings)
+        return text
     if kind == "env_name":
-        # What is no name is most likely the key itself, so it is not repeated.
-        return text if env_name(text, findings) else BadValue(("other text (not shown)",))
+        if not env_name(text, findings):  # most likely the key itself, so it is not repeated
+            raise BadValue("other text (not shown)")
+        return text
     if not text.strip():
-        return BadValue(("empty text",))
+        raise BadValue("empty text")
     is_word = len(text) <= _LONGEST_TEXT and text.isprintable() and " " not in text
     if kind == "url" and (not is_word or is_unfilled(text)):
         # Whatever else a URL holds, it may hold credentials.
-        return BadValue(("text with blanks, controls or unfilled placeholders (not shown)",))
-    # What is wrong with credentials in an address is told by whoever checks it.
+        raise BadValue("text with blanks, controls or unfilled placeholders (not shown)")
+    # What is wrong with credentials in an address is said by whoever checks it.
     if is_unfilled(text) or (not (kind == "url" and "@" in text) and findings.holds_secret(text)):
-        return _bad(text, findings)
-    if kind in {"path", "folder"}:
-        # Undecodable names arrive as lone surrogates and are good paths; control characters never are.
+        raise _bad(text, findings)
+    if kind in PATHS:
         if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":  # cmd.exe keeps them in a variable
-            return BadValue((Raw(text, quoted=False),), cure="leave out the quotation marks")
-        return text if len(text) <= _LONGEST_PATH and not re.search(_CONTROL, text) else _bad(text, findings)
-    if is_word and kind == "time_zone":
+            raise BadValue(findings.shown(text), cure="leave out the quotation marks")
+        # Undecodable names arrive as lone surrogates and are good paths; control characters never are.
+        is_word = len(text) <= _LONGEST_PATH and not re.search(_CONTROL, text)
+    if not is_word:
+        raise _bad(text, findings)
+    if kind == "time_zone":
         from responses_mcp.settings.time_zone import cure_of_zone  # noqa: PLC0415 - few have one
 
-        cure = cure_of_zone(text)
-        return BadValue((Raw(text),), cure=cure) if cure else text
-    return text if is_word else _bad(text, findings)
+        if cure := cure_of_zone(text):
+            raise BadValue(findings.described(text), cure=cure)
+    return text
 
 
-def _inside(item: object, findings: Findings) -> BadValue:
-    return BadValue((*_bad(item, findings).got, " in it"))
-
-
-def _domains(items: Sequence[object], findings: Findings) -> tuple[str, ...] | BadValue:
+def _list(setting: Setting, items: Sequence[object], findings: Findings) -> tuple[str, ...]:
     if len(items) > MAX_DOMAINS:
-        return BadValue((f"{len(items)} of them",))
+        raise BadValue(f"{len(items)} of them")
     names: list[str] = []
     for item in items:
-        if not isinstance(item, str) or not re.fullmatch(_DOMAIN, item) or not item.isprintable():
-            return _inside(item, findings)
-        if findings.holds_secret(item):
-            return _inside(item, findings)
+        if not isinstance(item, str):
+            raise _bad(item, findings, " in it")
+        if setting.choices and item not in setting.choices:
+            near = nearest(item, setting.choices)
+            raise _bad(item, findings, " in it", f"did you mean {near}?" if near else "")
+        if not re.fullmatch(_DOMAIN, item) or not item.isprintable() or findings.holds_secret(item):
+            raise _bad(item, findings, " in it")
+        name, _, store = item.partition("=")
+        if setting.kind == "stores" and (not store or not name or any(each.startswith(f"{name}=") for each in names)):
+            raise _bad(item, findings, " in it")
         names.append(item)
-    return tuple(names)
+    return tuple(dict.fromkeys((setting.choices[0], *names))) if setting.kind == "toolsets" else tuple(names)
 
 
-def _stores(items: Sequence[object], findings: Findings) -> tuple[str, ...] | BadValue:
-    stores = _domains(items, findings)
-    if isinstance(stores, BadValue):
-        return stores
-    names = [name if id_ else "" for name, _, id_ in (each.partition("=") for each in stores)]
-    wrong = next((each for at, each in enumerate(stores) if not names[at] or names[at] in names[:at]), None)
-    return stores if wrong is None else _inside(wrong, findings)
+def _mapping(kind: str, tree: Mapping[str, object], findings: Findings) -> Mapping[str, object]:
+    if kind == "headers":  # `header_values` reads them
+        return {name: each for name, each in tree.items() if each is not None}
+    if kind == "prices":
+        return {model: _price(model, given, findings) for model, given in tree.items()}
+    if written := next((name for name in _MAPPINGS[kind] if name in tree), None):
+        raise BadValue(f"{written}, which the server writes itself", cure="remove it")
+    if _is_odd(tree, findings):
+        raise BadValue("one with a key or a number that JSON has not (not shown)")
+    return tree
 
 
-def _toolsets(items: Sequence[object], findings: Findings) -> tuple[str, ...] | BadValue:
-    chosen = [TOOLSETS[0]]
-    for item in items:
-        if not isinstance(item, str) or item not in TOOLSETS:
-            return _inside(item, findings)
-        chosen.append(item)
-    return tuple(dict.fromkeys(chosen))
-
-
-_LISTS: Final = {"toolsets": _toolsets, "domains": _domains, "names": _domains, "stores": _stores}
-
-
-def _passed_on(tree: dict[str, object], own: Sequence[str], findings: Findings) -> dict[str, object] | BadValue:
-    """Return a mapping as it is, if it is JSON without secrets, and none of its names is one of `own`."""
-    written = next((name for name in own if name in tree), None)
-    if written is not None:
-        return BadValue((f"{written}, which the server writes itself",), cure="remove it")
-    return BadValue(("one with a key or a number that JSON has not (not shown)",)) if _odd(tree, findings) else tree
-
-
-def _odd(value: object, findings: Findings) -> bool:
+def _is_odd(value: object, findings: Findings) -> bool:
     """Tell whether something in it is nothing that JSON has, or holds a secret."""
     if is_mapping(value):
-        return any(_odd(each, findings) for pair in value.items() for each in pair)
+        return any(_is_odd(each, findings) for pair in value.items() for each in pair)
     if is_list(value):
-        return any(_odd(each, findings) for each in value)
+        return any(_is_odd(each, findings) for each in value)
     if isinstance(value, str):
         return findings.holds_secret(value)
     return isinstance(value, float) and not math.isfinite(value)
 
 
-def _prices(value: Mapping[str, object], findings: Findings) -> dict[str, dict[str, float]] | BadValue:
-    prices: dict[str, dict[str, float]] = {}
-    for model, given in value.items():
-        named = given.items() if is_mapping(given) else ()
-        fields = {name: float(each) for name, each in named if _is_price(each)}
-        missing = {"input", "output"} - fields.keys()
-        unknown = fields.keys() - {"input", "output", "cached_input", "web_search"}
-        if missing or unknown or len(fields) < len(named) or findings.may_be_key(model):
-            return BadValue(("something else for ", Raw(model)))
-        prices[model] = fields
+def _price(model: str, given: object, findings: Findings) -> Mapping[str, float]:
+    named = given if is_mapping(given) else {}
+    prices = {name: float(each) for name, each in named.items() if _is_price(each)}
+    unknown = prices.keys() - {"input", "output", "cached_input", "web_search"}
+    if {"input", "output"} - prices.keys() or unknown or len(prices) < len(named) or findings.may_be_key(model):
+        raise BadValue(f"something else for {findings.described(model)}")
     return prices
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from responses_mcp.settings.files import Unread, read_text
-from responses_mcp.settings.findings import Findings, Part, Raw
+from responses_mcp.settings.findings import Findings
 from responses_mcp.settings.model import PolicySettings
 from responses_mcp.settings.time_zone import TOKYO
 
@@ -86,7 +86,7 @@ def instructions_for(policy: PolicySettings, time_zone: str = TOKYO) -> str:
     return built_in(time_zone) if policy.instructions is None else policy.instructions
 
 
-def instructions_from(path: Path, merge: str, built_in: str, where: tuple[Part, ...], findings: Findings) -> str | None:
+def instructions_from(path: Path, merge: str, built_in: str, where: str, findings: Findings) -> str | None:
     """Return the text for the model, or None after adding a problem: a policy file never falls back silently.
 
     `replace` takes the file as it is; `prepend` and `append` put one blank line between it and `built_in`.
@@ -95,12 +95,9 @@ def instructions_from(path: Path, merge: str, built_in: str, where: tuple[Part, 
     if not isinstance(text, Unread) and not text.strip():
         text = Unread("an empty file")
     if isinstance(text, Unread):
-        findings.problem(
-            f"policy.system.path: expected a text file in UTF-8 of at most {LIMIT // 1024} KiB, got {text.reason} at ",
-            Raw(str(path), quoted=False, limit=300),
-            where=where,
-            cure="correct the file or set policy.system.source to builtin",
-        )
+        expected = f"expected a text file in UTF-8 of at most {LIMIT // 1024} KiB"
+        what = f"policy.system.path: {expected}, got {text.reason} at {findings.shown(str(path), 300)}"
+        findings.problem(what, where, "correct the file or set policy.system.source to builtin")
         return None
     if merge == "replace":
         return text

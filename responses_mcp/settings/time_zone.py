@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Final
 
 from responses_mcp.errors import ConfigError
+from responses_mcp.settings.findings import nearest
 
 TOKYO: Final = "Asia/Tokyo"
 _FIXED: Final[dict[str, tzinfo]] = {TOKYO: timezone(timedelta(hours=9), TOKYO), "UTC": UTC}
@@ -35,28 +36,16 @@ def cure_of_zone(name: str) -> str:
     """Return what to do about a name that is no time zone, or an empty text for one that is."""
     if zone_of(name) is not None:
         return ""
-    near = _near_zone(name)
-    if near is not None:
+    from zoneinfo import available_timezones  # noqa: PLC0415 - for mistakes alone
+
+    # Those that are left out have signs the other way round: Etc/GMT+9 is nine hours behind.
+    known = sorted(
+        each for each in available_timezones() | set(_FIXED) if not each.startswith(("Etc/GMT+", "Etc/GMT-"))
+    )
+    if near := nearest(name, known, cutoff=0.9):
         return f"did you mean {near}? Correct it or leave it out"
     windows = "on Windows, names are known once the Python package tzdata is installed beside this one"
     return f"correct it or leave it out; {windows}"
-
-
-def _near_zone(name: str) -> str | None:
-    """Return the time zone that may be meant, such as that of a city, or None."""
-    from difflib import get_close_matches  # noqa: PLC0415 - for mistakes alone
-    from zoneinfo import available_timezones  # noqa: PLC0415 - few need another zone
-
-    # These have signs the other way round: Etc/GMT+9 is nine hours behind.
-    wrong_way = ("Etc/GMT+", "Etc/GMT-")
-    names = sorted(each for each in available_timezones() | set(_FIXED) if not each.startswith(wrong_way))
-    zones = {zone.lower(): zone for zone in names}
-    cities = {zone.rpartition("/")[2]: zones[zone] for zone in zones}
-    said = name.lower()
-    if meant := zones.get(said) or cities.get(said):
-        return meant
-    near = get_close_matches(said, zones, 1, 0.9)
-    return zones[near[0]] if near else None
 
 
 def today_in(name: str) -> str:

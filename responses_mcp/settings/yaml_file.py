@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
-from responses_mcp.settings.findings import Findings, Part, Raw, place
-from responses_mcp.settings.schema import BY_KEY, DROPPED_KEYS, KEY_IN_FILE, LEAVES_RUNS, MOVED, PROFILES, SECTIONS
-from responses_mcp.settings.setting import SINGLE_QUOTES, described, is_mapping
+from responses_mcp.settings.findings import Findings, nearest
+from responses_mcp.settings.schema import BY_KEY, LEAVES_RUNS, PROFILES, SECTIONS
+from responses_mcp.settings.setting import SINGLE_QUOTES, is_mapping
 
 _LONGEST_NAME: Final = 80
 _MOST_SUGGESTIONS: Final = 50
-_KEY_ELSEWHERE: Final = (
-    "remove it from the file and put the key into the environment variable OPENAI_API_KEY, or the one that "
-    "openai.api_key_env names"
-)
 
 _TAG: Final = "tag:yaml.org,2002:"
 _SCALARS: Final = {
@@ -32,17 +27,36 @@ _SCALARS: Final = {
     "float": r"-?(?:0|[1-9][0-9]{0,29})(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?$",
 }
 
+_DROPPED: Final = frozenset(
+    {
+        *("openai.model", "policy.prefer_search_when_unsure", "policy.requery_attempts", "policy.require_dates_iso"),
+        *("policy.search_triggers", "policy.style", "responses", "search.defaults.style", "server.transport", "style"),
+    }
+)  # of v0.5; what lies below them went with them
+_KEYS_OF_API: Final = frozenset(
+    {
+        *("openai.api_key", "openai.apikey", "openai.apiKey", "openai.api-key", "openai.key"),
+        *("api_key", "apiKey", "OPENAI_API_KEY"),
+    }
+)  # places where people write the API key into a file, which spec 8 forbids
+_MOVED: Final = {
+    **dict.fromkeys(
+        (*("max_output_tokens", "max_tool_calls", "service_tier"), *("store", "prompt_cache_key", "safety_identifier")),
+        "request",
+    ),
+    **dict.fromkeys(("search_context_size", "external_web_access", "user_location"), "web_search"),
+}  # members of the API's requests that profiles once had as fields of their own, and where they are now
+
 
 class _Loader(yaml.SafeLoader):
-    """Constructs plain values; keys that are no names, or come twice, become problems and are left out."""
+    """Constructs plain values. Keys that come twice, or are no names, are left out and noted in `wrong`."""
 
     yaml_implicit_resolvers = {None: [(_TAG + kind, re.compile(form)) for kind, form in _SCALARS.items()]}  # noqa: RUF012
 
-    def __init__(self, text: str, path: Path, findings: Findings) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__(text)
+        self.wrong: list[tuple[str, object]] = []  # the key, or that of the mapping with what is no name
         self._untyped: Any = self  # PyYAML's own methods have no types
-        self._path = path
-        self._findings = findings
         self._key = ""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
@@ -62,13 +76,11 @@ class _Loader(yaml.SafeLoader):
         for name_node, node_below in node.value:
             name = self._untyped.construct_object(name_node, deep=True)
             if not isinstance(name, str):
-                what = (_shown(above or "config file"), ": expected names as keys, got ", *described(name))
-                self._findings.problem(*what, where=place(self._path), cure="put it in quotes if it is a name")
+                self.wrong.append((above, name))
                 continue
             self._key = f"{above}.{name}" if above else name
             if name in mapping:
-                what = (_shown(self._key), ": expected each key once, got it again")
-                self._findings.problem(*what, where=place(self._path), cure="remove one of the two")
+                self.wrong.append((self._key, name))
             else:
                 mapping[name] = self._untyped.construct_object(node_below, deep=True)
         self._key = above
@@ -78,22 +90,47 @@ class _Loader(yaml.SafeLoader):
 _Loader.add_constructor(f"{_TAG}map", _Loader.names)
 
 
-def values_in(path: Path, text: str, findings: Findings) -> dict[str, object]:
+def values_in(text: str, where: str, environ: Mapping[str, str], findings: Findings) -> dict[str, object]:
     """Return the known values in a file's text by dotted key; all that is wrong with it becomes findings.
 
     A profile's own key is there, too: with a mapping if the file names the profile, with None if it removes it.
+    `environ` has the secrets that the file names.
     """
-    walk = _Walk(path, findings)
-    root = _root(path, text, findings)
+    walk = _Walk(where, findings)
+    try:
+        loader = _Loader(text)
+        root: object = loader.get_single_data()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        at = where if mark is None else f"{where} line {mark.line + 1} column {mark.column + 1}"
+        said = " ".join(filter(None, (error.context, without_jargon(error.problem or ""))))
+        what = f'config file: expected valid YAML, got an error there, "{findings.shown(said, 160)}"'
+        is_escape = "double-quoted" in said and "escape" in said
+        findings.problem(what, at, SINGLE_QUOTES if is_escape else "correct the file")
+        return {}
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        # The check of characters knows only an offset, and escapes beyond Unicode fail inside Python.
+        offset = getattr(error, "position", None)
+        at = where if offset is None else f"{where} line {text.count(chr(10), 0, offset) + 1}"
+        what = "config file: expected printable text, got a character or escape that YAML forbids"
+        findings.problem(what, at, "remove it")
+        return {}
+    except RecursionError:
+        findings.problem("config file: expected a few levels, got far too many", where, "flatten it")
+        return {}
+    if is_mapping(root):
+        _learn_secrets(root, environ, findings)
+    for key, name in loader.wrong:
+        if isinstance(name, str):
+            walk.problem(key, "expected each key once, got it again", "remove one of the two")
+        else:
+            what = f"expected names as keys, got {findings.described(name)}"
+            walk.problem(key or "config file", what, "put it in quotes if it is a name")
     if is_mapping(root):
         walk.mapping(root, "")
     elif root is not None:
-        findings.problem(
-            "config file: expected a mapping of sections, got ",
-            *described(root),
-            where=place(path),
-            cure='start it with a section such as "request:"',
-        )
+        what = f"expected a mapping of sections, got {findings.described(root)}"
+        walk.problem("config file", what, 'start it with a section such as "request:"')
     return walk.values
 
 
@@ -102,38 +139,25 @@ def without_jargon(problem: str) -> str:
     return problem.replace(r"found character '\t' that cannot start any token", "found a tab, not blanks")
 
 
-def _root(path: Path, text: str, findings: Findings) -> object:
-    try:
-        return _Loader(text, path, findings).get_single_data()
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        escape = "double-quoted" in (error.context or "") and "escape" in (error.problem or "")
-        findings.problem(
-            "config file: expected valid YAML, got an error there, ",
-            Raw(" ".join(filter(None, (error.context, without_jargon(error.problem or "")))), limit=160),
-            where=place(path) if mark is None else place(path, mark.line + 1, mark.column + 1),
-            cure=SINGLE_QUOTES if escape else "correct the file",
-        )
-    except (yaml.YAMLError, ValueError, OverflowError) as error:
-        # The check of characters knows only an offset, and escapes beyond Unicode fail inside Python.
-        offset = getattr(error, "position", None)
-        findings.problem(
-            "config file: expected printable text, got a character or escape that YAML forbids",
-            where=place(path, 0 if offset is None else text.count("\n", 0, offset) + 1),
-            cure="remove it",
-        )
-    except RecursionError:
-        what = "config file: expected a few levels, got far too many"
-        findings.problem(what, where=place(path), cure="flatten it")
-    return None
+def _learn_secrets(root: Mapping[str, object], environ: Mapping[str, str], findings: Findings) -> None:
+    """Learn the key and the headers whose variables the file names, and a key in the file itself."""
+    openai = root.get("openai")
+    section = openai if is_mapping(openai) else {}
+    headers = section.get("headers_env")
+    for name in (section.get("api_key_env"), *(headers.values() if is_mapping(headers) else ())):
+        findings.keep_secret(environ.get(name, "") if isinstance(name, str) else "")
+    for key in _KEYS_OF_API:
+        within, _, name = key.rpartition(".")
+        value = (section if within else root).get(name)
+        findings.keep_secret("" if value is None else str(value))
 
 
 class _Walk:
     """Goes through the file along the table of settings."""
 
-    def __init__(self, path: Path, findings: Findings) -> None:
+    def __init__(self, where: str, findings: Findings) -> None:
         self.values: dict[str, object] = {}
-        self._where = place(path)
+        self._where = where
         self._findings = findings
         self._suggestions_left = _MOST_SUGGESTIONS
 
@@ -149,8 +173,12 @@ class _Walk:
             elif value is not None:
                 self.values[key] = value
 
+    def problem(self, key: str, what: str, cure: str) -> None:
+        """Report what is wrong with a key."""
+        self._findings.problem(f"{self._findings.shown(key, _LONGEST_NAME)}: {what}", self._where, cure)
+
     def _section(self, key: str, value: object) -> None:
-        is_profile = key.startswith("model_profiles.") and key.removeprefix("model_profiles.") in PROFILES
+        is_profile = key in {f"model_profiles.{name}" for name in PROFILES}
         if is_mapping(value):
             if is_profile:
                 self.values[key] = value
@@ -158,34 +186,32 @@ class _Walk:
         elif value is not None:
             is_setting = isinstance(value, str) and f"{key}.{value.partition(':')[0]}" in BY_KEY
             cure = "put a blank behind the colon" if is_setting else "indent its settings below it or remove it"
-            self._problem(key, "expected a mapping of settings, got ", *described(value), cure=cure)
+            self.problem(key, f"expected a mapping of settings, got {self._findings.described(value)}", cure)
         elif is_profile:
             self.values[key] = None
 
     def _unknown(self, key: str, value: object) -> None:
         profile, _, member = key.rpartition(".")
-        if key in KEY_IN_FILE and value is not None:
-            self._findings.keep_secret(str(value))
-            self._problem(key, "expected no API key in a file, got one (not shown)", cure=_KEY_ELSEWHERE)
-        elif key in DROPPED_KEYS:
-            self._warning(key, "v0.9 dropped this key, so it does nothing", cure="remove it")
-        elif member in MOVED and profile.startswith("model_profiles.") and profile.count(".") == 1:
-            place = f"{profile}.{MOVED[member]}"
+        if key in _KEYS_OF_API and value is not None:
+            cure = "remove it from the file and put the key into the environment variable OPENAI_API_KEY, or the one "
+            self.problem(
+                key, "expected no API key in a file, got one (not shown)", f"{cure}that openai.api_key_env names"
+            )
+        elif member in _MOVED and re.fullmatch(r"model_profiles\.[^.]*", profile):
+            place = f"{profile}.{_MOVED[member]}"
             what = f"expected it below {place}, whose members go into the request as they are"
-            self._problem(key, what, cure=f"write {place}.{member}")
+            self.problem(key, what, f"write {place}.{member}")
         elif key == "research.on_exit":
-            self._problem(key, LEAVES_RUNS, cure="remove it; research_cancel and `research cancel` cancel a run")
-        elif key.startswith("openai."):
+            self.problem(key, LEAVES_RUNS, "remove it; research_cancel and `research cancel` cancel a run")
+        elif key.startswith("openai.") and key not in _DROPPED:
             what = "unknown key, where a misspelled one may send the API key elsewhere"
-            self._problem(key, what, cure=self._suggestion(key))
+            self.problem(key, what, self._suggestion(key))
         else:
-            self._warning(key, "unknown key, so it does nothing", cure=self._suggestion(key))
-
-    def _problem(self, key: str, what: str, *more: Part, cure: str) -> None:
-        self._findings.problem(_shown(key), f": {what}", *more, where=self._where, cure=cure)
-
-    def _warning(self, key: str, what: str, *, cure: str) -> None:
-        self._findings.warning(_shown(key), f": {what}", where=self._where, cure=cure)
+            what, cure = "unknown key", self._suggestion(key)
+            if key in _DROPPED:
+                what, cure = "v0.9 dropped this key", "remove it"
+            shown = self._findings.shown(key, _LONGEST_NAME)
+            self._findings.warning(f"{shown}: {what}, so it does nothing", self._where, cure)
 
     def _suggestion(self, key: str) -> str:
         if key in BY_KEY or key in SECTIONS:
@@ -194,15 +220,5 @@ class _Walk:
         if self._suggestions_left == 0 or len(key) > _LONGEST_NAME:
             return "remove it"
         self._suggestions_left -= 1
-        from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
-
-        within, _, last = key.rpartition(".")
-        names = [*BY_KEY, *SECTIONS]
-        near = [name for name in names if name.rpartition(".")[2] == last]
-        near += [name for name in names if name.rpartition(".")[0] == within and name.endswith(f"_{last}")]
-        near += get_close_matches(key.lower(), names, n=1, cutoff=0.8)
-        return f"did you mean {near[0]}?" if near else "remove it"
-
-
-def _shown(key: str) -> Raw:
-    return Raw(key, quoted=False, limit=_LONGEST_NAME)
+        near = nearest(key, [*BY_KEY, *SECTIONS])
+        return f"did you mean {near}?" if near else "remove it"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from responses_mcp.settings import Profile, Settings, load_settings
+from responses_mcp.settings.model import TOOLSETS
 from responses_mcp.settings.schema import BY_KEY, PROFILES, SECTIONS, SETTINGS
-from responses_mcp.settings.setting import TOOLSETS
 from tests.settings.reference_table import BEGIN, END, settings_table
 
 from .loading import clean

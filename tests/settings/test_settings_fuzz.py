@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from responses_mcp.settings import EFFORTS, VERBOSITIES, LoadedSettings, load_settings, show_config
+from responses_mcp.settings.model import TOOLSETS
 from responses_mcp.settings.schema import SETTINGS, value_of
-from responses_mcp.settings.setting import TOOLSETS
 
 NAMES = [setting.env for setting in SETTINGS if setting.env]
 VARIABLES = [*NAMES, "OPENAI_API_KEY", "REQUERY_ATTEMPTS", "A_NAME", "APPDATA", "LOCALAPPDATA", "XDG_CACHE_HOME"]

@@ -51,6 +51,8 @@ def test_each_variable_sets_its_key_and_refuses_what_it_cannot_be(setting: Setti
         good, bad = {f" {word} ": word for word in setting.choices}, ["extreme"]
     elif setting.kind == "text":
         good, bad = {" gpt-5.4 ": "gpt-5.4"}, ["gpt 5"]
+    elif setting.key == "manuals.formats":
+        good, bad = {" md , json,": ("md", "json")}, ["md,doc"]
     elif setting.kind in {"names", "domains"}:
         good, bad = {"a=b": ("a=b",), " a.jp , b.jp,": ("a.jp", "b.jp")}, [",".join(f"a{n}" for n in range(101))]
     elif setting.kind == "url":

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from responses_mcp.settings import ManualsSettings, ServerSettings, Settings, load_settings, show_config
-from responses_mcp.settings.files import absolute, cache_folder
+from responses_mcp.settings.files import absolute, user_folder
 
 from .loading import clean, load, problem, usual_place, warning
 
@@ -149,9 +149,25 @@ def test_a_root_that_is_no_folder_is_a_warning_and_keeps_the_toolset(
     (tmp_path / "a-file").touch()
     loaded = load(tmp_path, environ={"MANUALS_ROOT": f"~/{name}"})
     assert warning(loaded) == (
-        f"manuals.root: {why}, so there are no manuals ({tmp_path / name}, from env MANUALS_ROOT); {cure}."
+        f"manuals.root: {why}, so there are no manuals: {tmp_path / name} (from env MANUALS_ROOT); {cure}."
     )
     assert loaded.settings.toolsets == ("answer", "manuals")
+
+
+@pytest.mark.parametrize(
+    ("given", "cure"),
+    [
+        ("mardown", "did you mean markdown?"),
+        ("text", "did you mean txt?"),
+        ("HTML", "did you mean html?"),
+        ("xls", "correct or remove it."),
+    ],
+)
+def test_a_misspelt_format_is_a_problem_with_the_nearest_one(given: str, cure: str, tmp_path: Path) -> None:
+    found = problem(load(tmp_path, f"manuals: {{formats: [md, {given}]}}\n"))
+    assert found.startswith("manuals.formats: expected a list of at most 100 names (md, markdown, ")
+    assert f', got "{given}" in it (from ' in found
+    assert found.endswith(f"; {cure}")
 
 
 def test_loading_creates_no_folder(manuals: Path, tmp_path: Path) -> None:
@@ -230,12 +246,12 @@ def test_the_cache_folder_is_that_of_the_system(
     windows: bool, mac: bool, environ: dict[str, str], folder: str, tmp_path: Path
 ) -> None:
     filled = {name: text.format(tmp_path) for name, text in environ.items()}
-    assert cache_folder(filled, tmp_path / "home", windows=windows, mac=mac) == tmp_path / folder
+    assert user_folder("cache", filled, tmp_path / "home", windows=windows, mac=mac) == tmp_path / folder
 
 
 @pytest.mark.parametrize(("windows", "mac"), [(False, False), (False, True), (True, False)])
 def test_a_user_without_a_home_has_no_cache_folder(windows: bool, mac: bool) -> None:
-    assert cache_folder({}, None, windows=windows, mac=mac) is None
+    assert user_folder("cache", {}, None, windows=windows, mac=mac) is None
 
 
 def test_a_user_without_a_home_gets_the_index_in_memory(manuals: Path, monkeypatch: pytest.MonkeyPatch) -> None:

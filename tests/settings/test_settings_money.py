@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from responses_mcp.settings import FileSearch, ModelPrice, Profile, load_settings
-from responses_mcp.settings.files import state_folder
+from responses_mcp.settings.files import user_folder
 
 from .loading import clean, load, problem, usual_place, warning
 
@@ -133,7 +133,7 @@ def test_a_limit_for_a_day_needs_the_ledger_that_knows_the_day(tmp_path: Path) -
 def test_the_state_folder_is_named_only_where_something_is_kept(tmp_path: Path) -> None:
     assert clean(load(tmp_path)).settings.research.state_dir is None
     kept = clean(load(tmp_path, "usage: {ledger: true}\n")).settings.research.state_dir
-    folder = state_folder({}, tmp_path, windows=False, mac=sys.platform == "darwin")
+    folder = user_folder("state", {}, tmp_path, windows=False, mac=sys.platform == "darwin")
     assert kept == f"{folder}{os.sep}openai-responses-mcp"
     named = clean(load(tmp_path, "research: {state_dir: kept}\n")).settings.research.state_dir
     assert named == str(usual_place(tmp_path).parent / "kept")
@@ -148,8 +148,8 @@ def test_the_state_folder_is_the_one_of_the_system() -> None:
         ({}, False, True, home / "Library" / "Application Support"),
         ({"LOCALAPPDATA": str(local)}, True, False, local),
     ):
-        assert state_folder(environ, home, windows=windows, mac=mac) == folder
-    assert state_folder({}, None, windows=False, mac=False) is None
+        assert user_folder("state", environ, home, windows=windows, mac=mac) == folder
+    assert user_folder("state", {}, None, windows=False, mac=False) is None
 
 
 def test_the_folder_of_a_relative_home_is_absolute() -> None:

@@ -257,9 +257,7 @@ def test_a_time_zone_goes_by_its_name(zone: str, tmp_path: Path) -> None:
     assert clean(load(tmp_path, environ={"MCP_TIME_ZONE": zone})).settings.locale.time_zone == zone
 
 
-@pytest.mark.parametrize(
-    "zone", ["Tokio", "GMT+9", "UTC+9", "etc/gmt+9", "Europe", "../UTC", "+09:00", "a b", "x" * 300]
-)
+@pytest.mark.parametrize("zone", ["Tokio", "GMT+9", "UTC+9", "etc/gmt+9", "Europe", "+09:00", "a b", "x" * 300])
 def test_a_time_zone_that_nobody_knows_is_a_problem(zone: str, tmp_path: Path) -> None:
     loaded = load(tmp_path, environ={"MCP_TIME_ZONE": zone})
     assert problem(loaded).startswith(
@@ -277,6 +275,7 @@ def test_a_time_zone_that_nobody_knows_is_a_problem(zone: str, tmp_path: Path) -
         ("Europe/Berln", "Europe/Berlin"),
         ("new_york", "America/New_York"),
         ("etc/utc", "Etc/UTC"),
+        ("../UTC", "Etc/UTC"),
     ],
 )
 def test_a_time_zone_that_is_nearly_right_is_told_with_the_one_that_may_be_meant(

@@ -33,7 +33,6 @@ from responses_mcp.manuals.files.exclusion import Exclusion
 from responses_mcp.manuals.files.texts import Anchors, visible
 from responses_mcp.manuals.formats import pdf
 from responses_mcp.manuals.requests.paths import (
-    FILE_TYPES,
     ROOT_ID,
     Kind,
     ending_of,
@@ -44,7 +43,7 @@ from responses_mcp.manuals.requests.paths import (
     require_single_name,
     served_name,
 )
-from responses_mcp.settings.model import ManualsSettings
+from responses_mcp.settings.model import FILE_TYPES, ManualsSettings
 
 UNREADABLE: Final = "unreadable"
 TOO_DEEP: Final = "too_deep"

@@ -22,7 +22,8 @@ from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, START, Anchor, A
 from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.formats import CONVERTERS, PLAIN
 from responses_mcp.manuals.formats.document import Document, Heading, Outline, Unserved
-from responses_mcp.manuals.requests.paths import FileType, file_type
+from responses_mcp.manuals.requests.paths import file_type
+from responses_mcp.settings.model import FileType
 
 _T = TypeVar("_T")
 _TRIES: Final = 3  # of a file that changes while it is read

@@ -7,9 +7,10 @@ import os
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
 from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.settings.model import FileType
 
 ROOT_ID: Final = "manuals"
 """The id of the root itself (M2.1); no manual goes by it."""
@@ -17,7 +18,6 @@ ROOT_ID: Final = "manuals"
 NAMESAKE_ID: Final = "manual::manuals"
 """The id of a manual whose folder is called as the root is."""
 
-FileType = Literal["md", "markdown", "mdx", "txt", "rst", "adoc", "org", "html", "ipynb", "docx", "pdf", "man", "json"]
 Kind = Literal["dir", "file"]
 
 _KINDS: Final[Mapping[str, Kind]] = {"dir": "dir", "file": "file"}
@@ -27,9 +27,6 @@ _TYPES: Final[Mapping[str, FileType]] = {
     "pdf": "pdf", "man": "man", "mdoc": "man", "json": "json",
     **{f"{section}{kind}": "man" for section in "12345678" for kind in ("", "p", "m", "x", "ssl", "posix")},
 }  # fmt: skip
-FILE_TYPES: Final[tuple[FileType, ...]] = get_args(FileType)
-"""All types of files that can be served."""
-
 _LONGEST_ENDING: Final = 10  # characters, with the dot
 _LONGEST_PATH: Final = 4096  # characters; no system opens longer ones
 _DRIVE: Final = re.compile(r"[A-Za-z]:(?:/|$)")
