@@ -16,6 +16,7 @@ _OPTION: Final = re.compile(r"\s+:[\w-]+:(?:\s|$)")
 _ROLE: Final = re.compile(r":[\w:+.-]{1,40}:`~?!?([^`<]*+)(?:<[^`<>]*+>)?`")
 _LINK: Final = re.compile(r"`([^`<]*+)<[^`<>]*+>`_{1,2}")
 _REFERENCE: Final = re.compile(r"`([^`]+)`__?(?!\w)")
+_SUBSTITUTION: Final = re.compile(r"(?<![\w|])\|([A-Za-z][\w.-]{0,60})\|_{0,2}(?![\w|])")
 _LITERAL: Final = re.compile(r"``([^`]+)``")
 _NO_TEXT: Final = frozenset(
     {
@@ -110,6 +111,8 @@ def _level(line: str, title: str, above: str, levels: dict[str, int]) -> int | N
 
 
 def _plain(text: str) -> str:
+    if "|" in text:
+        text = _SUBSTITUTION.sub(r"\1", text)
     if "`" not in text:
         return text
     text = _ROLE.sub(lambda found: f"`{found[1].strip()}`", text)
