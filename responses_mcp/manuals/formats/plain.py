@@ -79,11 +79,17 @@ def _goes_on(item: str, line: str) -> bool:
 
 def _underlined(number: int, line: str, title: str, before: str, levels: dict[str, int]) -> Heading | None:
     mark = _UNDERLINE.match(line)
-    if mark is None or not title.strip() or title[:1] in " \t" or before.strip() or _UNDERLINE.match(title):
+    over = _UNDERLINE.match(before) is not None  # the line above the title is one, too
+    if (
+        mark is None
+        or not title.strip()
+        or (not over and (title[:1] in " \t" or before.strip()))
+        or _UNDERLINE.match(title)
+    ):
         return None
     if len(title) > LONGEST_TITLE or not len(title) - _SLACK <= len(line.rstrip()) <= 2 * len(title) + _SLACK:
         return None
-    level = levels.setdefault(mark[1], len(levels) + 1)
+    level = levels.setdefault(f"{mark[1]}{over}", len(levels) + 1)
     return Heading(number - 1, level, title.strip(), 2)
 
 
