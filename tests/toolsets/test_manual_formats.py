@@ -227,7 +227,9 @@ async def test_plain_text_is_cut_at_underlined_and_at_numbered_lines(tmp_path: P
     [
         ("a.rst", RST, "See `the valves` and `dry()` in the book."),
         ("a.rst", RST, "Note: Ten seconds."),
+        ("a.rst", "|Pumps| run.\n\n+---+\n||a|b||\n", "Pumps run."),
         ("a.adoc", ADOC, "Ten seconds. See the book and above."),
+        ("a.adoc", ":url: https://example.org\n\nSee {url}/a[the book^] and {other}.\n", "See the book and {other}."),
         ("a.org", ORG, "Ten seconds. See the book."),
         ("a.html", HTML, "See the book.\n\na | b"),
         ("a.ipynb", json.dumps(NOTEBOOK), "```\n# no heading\nrun()\n```\n\n```\nIt ran.\n```"),
@@ -424,6 +426,7 @@ async def test_a_document_that_is_not_served_leaves_a_search_incomplete(tmp_path
     [
         ("cp949", "# 설치\n\n프린터의 토너를 교체하려면 먼저 전원을 끄고 덮개를 여십시오.\n", "토너를"),
         ("gb18030", "# 安装\n\n更换打印机墨盒之前请先关闭电源，然后打开前盖。\n", "墨盒"),
+        ("gb18030", "# 语言\n\n阿富汗语\n阿塞拜疆语\n保加利亚语\n白俄罗斯语\n布列塔尼语\n加泰罗尼亚语\n", "保加利亚语"),
         ("cp1252", "# Gr\u00f6\u00dfe\n\nDie H\u00f6he der T\u00fcr betr\u00e4gt zwei Meter.\n", "T\u00fcr"),
     ],
 )
@@ -482,6 +485,7 @@ async def test_a_file_has_as_many_lines_as_end_in_it(tmp_path: Path, path: str) 
         ("1.  Opening\n\n   Lift the lid.\n\n1.1.  Locks\n\n   Turn.\n", ["1. Opening", "1.1. Locks"]),
         ("1. Opening\n\n1.1 Locks\n\nTurn.\n", ["1. Opening", "1.1 Locks"]),
         ("第1章 開け方\n\n上げる。\n", ["第1章 開け方"]),
+        ("=======\nOpening\n=======\n\nLift.\n\nLocks\n=====\n\nTurn.\n", ["Opening", "Locks"]),
     ],
 )
 async def test_an_item_of_a_list_in_plain_text_is_no_heading(tmp_path: Path, text: str, titles: list[str]) -> None:

@@ -30,9 +30,12 @@ _CANDIDATES: Final = (
 _WESTERN: Final = "cp1252"
 _WESTERN_TEXT: Final = re.compile("[À-ÖØ-öø-ýŒœŠšŽž‘-„†-…€‹›™ªº©®°·§«»¿¡±µ²³½×÷£–—\xa0]")
 _NOT_ASCII: Final = re.compile("[^\0-\x7f]")
+_RUN: Final = re.compile("[^\0-\x7f]+")
 _LETTERS: Final = re.compile("[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _NARROW: Final = re.compile("[ｦ-ﾟ]{3,}")  # katakana of one byte, which other encodings have for halves of letters
 _LEAST: Final = 0.25  # the share of frequent letters that a text has; in a wrong encoding it is about a tenth
+_LEAST_OF_RUNS: Final = 0.1  # the same, where letters that are not ASCII stand beside each other, as in no western text
+_LONG_RUN: Final = 4  # characters of such a run
 _MOST_WRONG: Final = 0.02  # the share of characters that may be wrong bytes
 _SAMPLE: Final = 32 * 1024  # bytes of lines that are not ASCII
 
@@ -43,9 +46,11 @@ GUESSED: Final = frozenset(("cp949", "gb18030", _WESTERN))
 def guess(data: bytes) -> str:
     """Return the encoding of a piece of a text that is not all UTF-8; that one where no other fits better."""
     sample = b"\n".join(line for line in data.split(b"\n") if not line.isascii())[:_SAMPLE]
-    western = _NOT_ASCII.findall(sample.decode(_WESTERN, "replace"))
-    best = _WESTERN if 2 * len(_WESTERN_TEXT.findall("".join(western))) > len(western) else "utf-8"
-    most = _LEAST
+    western = _RUN.findall(sample.decode(_WESTERN, "replace"))
+    letters = "".join(western)
+    alone = sum(len(run) for run in western if len(run) < _LONG_RUN)
+    best = _WESTERN if 2 * len(_WESTERN_TEXT.findall(letters)) > len(letters) and 2 * alone > len(letters) else "utf-8"
+    most = least = _LEAST if best == _WESTERN else _LEAST_OF_RUNS
     for encoding, frequent in _CANDIDATES:
         foreign = "".join(_NOT_ASCII.findall(sample.decode(encoding, "replace")))
         if not foreign or foreign.count("\ufffd") > 1 + _MOST_WRONG * len(foreign):
@@ -54,7 +59,7 @@ def guess(data: bytes) -> str:
         share = len(frequent.findall(foreign)) / letters if 2 * letters >= len(foreign) > 0 else 0.0
         if share > most:
             best, most = encoding, share
-    if most == _LEAST and _is_narrow(sample):
+    if most == least and _is_narrow(sample):
         return "cp932"
     return best
 
