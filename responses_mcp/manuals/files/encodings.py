@@ -47,9 +47,9 @@ def guess(data: bytes) -> str:
     """Return the encoding of a piece of a text that is not all UTF-8; that one where no other fits better."""
     sample = b"\n".join(line for line in data.split(b"\n") if not line.isascii())[:_SAMPLE]
     western = _RUN.findall(sample.decode(_WESTERN, "replace"))
-    letters = "".join(western)
+    wide = "".join(western)
     alone = sum(len(run) for run in western if len(run) < _LONG_RUN)
-    best = _WESTERN if 2 * len(_WESTERN_TEXT.findall(letters)) > len(letters) and 2 * alone > len(letters) else "utf-8"
+    best = _WESTERN if 2 * len(_WESTERN_TEXT.findall(wide)) > len(wide) < 2 * alone else "utf-8"
     most = least = _LEAST if best == _WESTERN else _LEAST_OF_RUNS
     for encoding, frequent in _CANDIDATES:
         foreign = "".join(_NOT_ASCII.findall(sample.decode(encoding, "replace")))
