@@ -141,7 +141,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "toolsets.base",
     },
     "commands": {
-        *(*BASE, "asking", "manuals", "research", "settings", "logs", "usage", "secrets"),
+        *(*BASE, "asking", "manuals", "research", "settings", "logs", "usage", "secrets", "under_trio"),
         *("responses_api.http", "responses_api.request", "responses_api.response"),
     },
     "commands.demo": {"testing", "commands.parser", "commands.terminal", "settings.schema"},

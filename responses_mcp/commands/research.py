@@ -9,11 +9,11 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import trio
 
@@ -37,12 +37,15 @@ from responses_mcp.commands.terminal import (
     say_json,
     say_text,
 )
-from responses_mcp.errors import BadArgument, ResponsesMcpError, program
+from responses_mcp.errors import BadArgument, program
 from responses_mcp.research.inquiry import EFFORTS
 from responses_mcp.research.runs import Research, open_research
 from responses_mcp.research.view import RunView
 from responses_mcp.settings.model import Settings
+from responses_mcp.under_trio import alone
 from responses_mcp.usage.limits import dollars
+
+T = TypeVar("T")
 
 _EXAMPLES: Final = """\
 examples:
@@ -179,27 +182,11 @@ def _research(options: argparse.Namespace, settings: Settings) -> int:
 
 async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
     """Wait for a run; an interrupt leaves it, and a second one cancels it."""
+    wait = partial(research.result, run_id, wait_seconds=_FOREVER, on_phase=watch.tell)
     if threading.current_thread() is not threading.main_thread():  # of a program that runs this
-        return await research.result(run_id, wait_seconds=_FOREVER, on_phase=watch.tell)
+        return await wait()
     with trio.open_signal_receiver(signal.SIGINT) as interrupts:
-        async with trio.open_nursery() as nursery:
-
-            async def listen() -> None:
-                await anext(interrupts)
-                waiting.cancel(reason="interrupted")
-
-            nursery.start_soon(listen)
-            view: RunView | None = None
-            failure: ResponsesMcpError | None = None
-            with trio.CancelScope() as waiting:
-                try:
-                    view = await research.result(run_id, wait_seconds=_FOREVER, on_phase=watch.tell)
-                except ResponsesMcpError as error:
-                    failure = error  # raised outside the nursery, so that it is in no group
-            nursery.cancel_scope.cancel(reason="the run has ended, or is left")
-        if failure is not None:
-            raise failure
-        if view is not None:
+        if (view := await _unless_interrupted(interrupts, wait)) is not None:
             return view
         watch.end()
         view = await research.result(run_id)
@@ -211,12 +198,11 @@ async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
             else "The API does not keep this run: it ends with this command. Press"
         )
         remark(f"{leaving} Ctrl-C again to cancel it.")
-        cancelled = await _interrupted(interrupts, partial(research.result, run_id, wait_seconds=_SECOND_THOUGHT))
-        view = await research.result(run_id)
-        if not cancelled and view.stage == "asking" and view.durable:
+        after = await _unless_interrupted(interrupts, partial(_state_of, research, run_id, _SECOND_THOUGHT))
+        if after is not None and after.stage == "asking" and after.durable:
             remark("The API has not told its id yet; waiting for that, so that the answer is not lost.")
-            cancelled = await _interrupted(interrupts, partial(_id_of, research, run_id))
-        if cancelled:
+            after = await _unless_interrupted(interrupts, partial(_state_of, research, run_id, _ID_COMES, "asking"))
+        if after is None:
             return await _cancelled(research, run_id, interrupts, watch)
         view = await research.result(run_id)
         if not view.running:  # meanwhile
@@ -234,56 +220,40 @@ async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
     raise Stop(f"The run goes on without this command: {program()} research show {run_id}", code=INTERRUPTED)
 
 
-async def _id_of(research: Research, run_id: str) -> None:
-    """Wait some seconds until the API has told the id of a run."""
-    with trio.move_on_after(_ID_COMES):
+async def _state_of(research: Research, run_id: str, seconds: float, stage: str = "") -> RunView:
+    """Return how far a run is once it has ended or so many seconds are over; with a `stage`, once that is another."""
+    with trio.move_on_after(seconds):
         async with aclosing(research.events(run_id)) as views:
             async for view in views:
-                if view.stage != "asking":
-                    return
+                if stage and view.stage != stage:
+                    break
+    return await research.result(run_id)
 
 
 async def _cancelled(research: Research, run_id: str, interrupts: AsyncIterator[int], watch: Watch) -> RunView:
     """Cancel a run and return how it ended; a further interrupt leaves the cancel to go on."""
-    views: list[RunView] = []
-    failures: list[ResponsesMcpError] = []
-    async with trio.open_nursery() as nursery:
-
-        async def cancel() -> None:
-            try:
-                views.append(await research.cancel(run_id, on_phase=watch.tell))
-            except ResponsesMcpError as error:
-                failures.append(error)  # raised outside the nursery, so that it is in no group
-            nursery.cancel_scope.cancel(reason="the run has ended")
-
-        nursery.start_soon(cancel)
-        await anext(interrupts)
-        nursery.cancel_scope.cancel(reason="interrupted once more")
-    if failures:
-        raise failures[0]
-    if not views:
+    view = await _unless_interrupted(interrupts, partial(research.cancel, run_id, on_phase=watch.tell))
+    if view is None:
         watch.end()
         said = f"The API has not confirmed the cancel yet; what became of the run: {program()} research show {run_id}"
         remark(said)  # now, as another Ctrl-C may come while this is left
         raise Stop(code=INTERRUPTED, details={"message": said})
-    return views[0]
+    return view
 
 
-async def _interrupted(interrupts: AsyncIterator[int], wait: Callable[[], Awaitable[object]]) -> bool:
-    """Tell whether there was an interrupt before the end of what is waited for."""
-    interrupted = False
-    async with trio.open_nursery() as nursery:
+async def _unless_interrupted(interrupts: AsyncIterator[int], work: Callable[[], Awaitable[T]]) -> T | None:
+    """Return what work returns, None if there was an interrupt before."""
+    done: T | None = None
+    async with alone() as nursery:
 
-        async def waited() -> None:
-            with suppress(ResponsesMcpError):  # who asks for the run next is told of it
-                await wait()
-            nursery.cancel_scope.cancel(reason="nothing more is waited for")
+        async def listen() -> None:
+            await anext(interrupts)
+            nursery.cancel_scope.cancel(reason="interrupted")
 
-        nursery.start_soon(waited)
-        await anext(interrupts)
-        interrupted = True
-        nursery.cancel_scope.cancel(reason="interrupted")
-    return interrupted
+        nursery.start_soon(listen)
+        done = await work()
+        nursery.cancel_scope.cancel(reason="it is done")
+    return done
 
 
 def _schema(name: str) -> Mapping[str, Any]:

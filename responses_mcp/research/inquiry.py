@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypedDict, cast, get_args
 
@@ -69,45 +69,35 @@ def digest_of(body: JsonObject) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def checked(
-    query: str,
-    *,
-    effort: object = None,
-    domains: object = None,
-    blocked_domains: object = None,
-    recency_days: object = None,
-    location: object = None,
-    output_schema: object = None,
-    stores: object = None,
-    max_tool_calls: object = None,
-    known_stores: Sequence[str] = (),
-) -> Inquiry:
-    """Return the question that was asked, read as the arguments of a tool are.
+def checked(query: str, *, known_stores: Sequence[str] = (), **asked: object) -> Inquiry:
+    """Return the question that was asked, read as the arguments of a tool are; `asked` are members of `Narrowing`.
 
     `stores` are names out of `known_stores`, each of which is `name=id`. Raises `BadArgument` for what cannot be sent,
     naming the argument.
     """
+    if unknown := asked.keys() - Narrowing.__annotations__:
+        raise TypeError(f"a run has no {min(unknown)!r}")
     if len(query) > _LONGEST_QUERY:
         raise BadArgument(f"query has more than {_LONGEST_QUERY} characters; ask for less.")
-    wanted = read_word("effort", effort) or "standard"
+    wanted = read_word("effort", asked.get("effort")) or "standard"
     chosen: Effort | None = next((each for each in EFFORTS if each == wanted), None)
     if chosen is None:
         raise BadArgument(f"effort must be one of {', '.join(EFFORTS)}; pass one of them, or leave it out.")
-    only = read_domains(domains, only=True)
-    blocked = read_domains(blocked_domains, "blocked_domains", only=True)
+    only = read_domains(asked.get("domains"), only=True)
+    blocked = read_domains(asked.get("blocked_domains"), "blocked_domains", only=True)
     for name, given in (("domains", only), ("blocked_domains", blocked)):
         require_domains(name, given or ())
-    days = read_number("recency_days", recency_days, least=0, most=MOST_DAYS, bounded=True)
+    stores = read_domains(asked.get("stores"), "stores", like='["docs"]', only=True)
     return Inquiry(
         query=replace_lone_surrogates(query),
         effort=chosen,
         domains=_clean(only),
         blocked_domains=_clean(blocked),
-        recency_days=days,
-        location=_place(read_object("location", location)),
-        output_schema=_schema(read_object("output_schema", output_schema)),
-        stores=_stores(read_domains(stores, "stores", like='["docs"]', only=True), known_stores),
-        max_tool_calls=read_number("max_tool_calls", max_tool_calls, least=1, most=_MOST_TOOL_CALLS),
+        recency_days=read_number("recency_days", asked.get("recency_days"), least=0, most=MOST_DAYS, bounded=True),
+        location=_place(read_object("location", asked.get("location"))),
+        output_schema=_schema(read_object("output_schema", asked.get("output_schema"))),
+        stores=_stores(stores, known_stores),
+        max_tool_calls=read_number("max_tool_calls", asked.get("max_tool_calls"), least=1, most=_MOST_TOOL_CALLS),
     )
 
 
@@ -205,39 +195,30 @@ def _schema(schema: Mapping[str, object] | None) -> Mapping[str, object] | None:
         raise BadArgument("output_schema is no JSON; pass a JSON schema.") from None
     if len(text) > _LARGEST_SCHEMA:
         raise BadArgument(f"output_schema has more than {_LARGEST_SCHEMA} bytes; pass a smaller one.")
-    if _depth(schema) > _DEEPEST_SCHEMA:
+    if max(depth for _, depth in _nodes(schema)) > _DEEPEST_SCHEMA:
         raise BadArgument(f"output_schema is nested more than {_DEEPEST_SCHEMA} deep; pass a flatter one.")
     if schema.get("type") != "object":
         raise BadArgument('output_schema has no "type": "object" at its root; wrap the answer into an object.')
     return schema
 
 
-def _depth(schema: object) -> int:
-    """Return how deep a schema is nested, without recursion."""
-    deepest, pending = 0, [(schema, 1)]
+def _nodes(schema: object) -> Iterator[tuple[JsonObject, int]]:
+    """Yield each object in a schema, and how deep it is, without recursion."""
+    pending: list[tuple[object, int]] = [(schema, 1)]
     while pending:
         each, depth = pending.pop()
-        deepest = max(deepest, depth)
-        members = list(as_object(each).values())
-        items = cast("list[object]", each) if isinstance(each, list) else []
-        pending += [(one, depth + 1) for one in (*members, *items)]
-    return deepest
+        node, items = as_object(each), cast("list[object]", each) if isinstance(each, list) else []
+        yield node, depth
+        pending += [(one, depth + 1) for one in (*node.values(), *items)]
 
 
 def _is_closed(schema: Mapping[str, Any]) -> bool:
     """Tell whether the API can hold a model to a schema: all members required, and no others, in every object."""
-    pending: list[object] = [schema]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, list):
-            pending += cast(list[object], each)
-            continue
-        node = as_object(each)
+    for node, _ in _nodes(schema):
         if node.get("type") == "object" or "properties" in node:
-            members = as_object(node.get("properties")).keys()
             required = node.get("required")
             listed = cast(list[object], required) if isinstance(required, list) else []
-            if node.get("additionalProperties") is not False or not all(name in listed for name in members):
+            is_open = node.get("additionalProperties") is not False
+            if is_open or not all(name in listed for name in as_object(node.get("properties"))):
                 return False
-        pending += node.values()
     return True

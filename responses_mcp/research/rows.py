@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -45,7 +45,7 @@ from responses_mcp.responses_api.background import (
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.request.payload import bare_hosts
 from responses_mcp.settings.model import Settings
-from responses_mcp.usage.bill import MAYBE_PAID, UNSENT, Call
+from responses_mcp.usage.bill import MAYBE_PAID, UNSENT, Call, Usage
 from responses_mcp.usage.meter import Meter
 
 log = logging.getLogger(__name__)
@@ -117,9 +117,10 @@ class LastOf(dict[str, T]):
 
 
 class Rows:
-    """The runs of one account in a folder. `own` are those that this process sends, `done` the last that have ended.
+    """The runs of one account in a folder.
 
-    Methods raise `RunsFileUnusable` and, for an id that is not known, `BadArgument`.
+    `own` are those that this process sends, `done` the last that have ended, and `unwritten` those whose end could not
+    be written, which the next look does. Methods raise `RunsFileUnusable`, and `BadArgument` for an unknown id.
     """
 
     def __init__(
@@ -127,6 +128,7 @@ class Rows:
     ) -> None:
         self.own: dict[str, OwnRun] = {}
         self.done = LastOf[RunView](_MOST_DONE)
+        self.unwritten: dict[str, Row] = {}
         self.stored = StoredResponses(api)
         self._settings = settings
         self._meter = meter
@@ -259,10 +261,10 @@ class Rows:
         """
         now, known = self.clock(), self.done.get(row.id)
         if known is not None and not known.may_go_on:
-            if row.status is None:  # it could not be written when it ended
-                row = replace(row, status=known.status, reason=unquoted(known.error, known.failure), ended=now)
-                row = replace(row, maybe_paid=known.maybe_paid, confirmed=known.confirmed, usage=known.usage)
-                await self._write_end(row)
+            if (ended := self.unwritten.get(row.id)) is not None:
+                with suppress(RunsFileUnusable):
+                    await self.use(lambda file: file.end(ended))
+                    self.unwritten.pop(row.id, None)
             return known
         view = view_of_row(row, now) if known is None or row.confirmed else known
         if not row.key or not (row.status in (None, *WITH_ANSWER) or row.may_go_on):
@@ -416,15 +418,13 @@ class Rows:
         if not is_written or row.ended is None:
             row = replace(row, ended=self._ended_at(row, response))
         view = shown(row)
-        if is_written and view.status not in WITH_ANSWER:
-            raise UpstreamError(_NOT_SHOWN)
         if not is_written:
-            await self._meter.settle(call_of(row), usage, response_id=row.key or None)
-            row = replace(row, status=view.status, reason=unquoted(view.error, view.failure))
-            row = replace(row, maybe_paid=view.maybe_paid, confirmed=view.confirmed)
-            if not await self._write_end(row):  # all who read it are told what the first has written
-                with suppress(RunsFileUnusable):
-                    view = shown(await self.find(row.id) or row)
+            row = replace(row, status=view.status, reason=view.error)
+            return await self._write_end(
+                replace(row, maybe_paid=view.maybe_paid, confirmed=view.confirmed), usage, view
+            )
+        if view.status not in WITH_ANSWER:
+            raise UpstreamError(_NOT_SHOWN)
         return self._over(view)
 
     async def end(
@@ -441,34 +441,36 @@ class Rows:
 
         A run that was not sent is looked at where another process has sent it meanwhile, or seen its end.
         """
-        own, is_sent = self.own.get(row.id), row.sent is not None
+        own = self.own.get(row.id)
         bill = own.handle.bill.usage if own is not None and own.handle.bill is not None else UNSENT
         usage = bill if bill.attempts else MAYBE_PAID if maybe_paid else UNSENT
         row = replace(row, status=status, reason=reason, maybe_paid=maybe_paid, confirmed=confirmed)
         row = replace(row, ended=self._now(row), usage=usage.as_json() if usage.attempts else None)
         view = view_of_row(row, 0.0)
-        if isinstance(failure, ResponsesMcpError) and status == "failed":
+        if isinstance(failure, ResponsesMcpError):
             view = replace(view, failure=_failure(failure, view))
-        if is_sent:
-            await self._meter.settle(call_of(row), usage, response_id=row.key or None)
-        if await self._write_end(replace(row, reason=unquoted(reason, failure))):
-            if not is_sent:  # nothing is to be settled for one that was sent after all
-                await self._meter.settle(call_of(row), usage)
-            return self._over(view)
-        with suppress(RunsFileUnusable):
-            if (found := await self.find(row.id)) is not None:
-                view = await self.look(found)
-        return view if view.running else self._over(view)
+        return await self._write_end(row, usage, view)
 
-    async def _write_end(self, row: Row) -> bool:
-        """Write how a run ended; false where another process was quicker."""
+    async def _write_end(self, row: Row, usage: Usage, view: RunView) -> RunView:
+        """Write how a run ended, in the ledger first, and return its `view`, or what another process has written."""
+        settle = partial(self._meter.settle, call_of(row), usage, response_id=row.key or None)
+        if row.sent is not None:
+            await settle()
+        row = replace(row, reason=_unquoted(row.reason, view.failure))
         try:
-            return await self.use(lambda file: file.end(row))
-        except RunsFileUnusable as error:  # the next look finds it again
+            is_first = await self.use(lambda file: file.end(row))
+        except RunsFileUnusable as error:
             if row.sent is None and row.id not in self.own:
                 raise
             log.warning("research: the end of a run cannot be written: %s", error)
-            return True
+            is_first, self.unwritten[row.id] = True, row
+        if not is_first:
+            with suppress(RunsFileUnusable, UpstreamError):
+                if (found := await self.find(row.id)) is not None:
+                    view = await self.look(found)
+        elif row.sent is None:  # nothing is to be settled for a run that was sent after all
+            await settle()
+        return view if view.running else self._over(view)
 
     def _over(self, view: RunView) -> RunView:
         """Have all who wait here know how a run ended, and stop its work."""
@@ -531,7 +533,7 @@ def _failure(error: ResponsesMcpError | None, view: RunView) -> ResponsesMcpErro
     return failure
 
 
-def unquoted(reason: str | None, error: Exception | None) -> str | None:
+def _unquoted(reason: str | None, error: Exception | None) -> str | None:
     """Return why a run failed without the words of the API, which may repeat the question: it is written down."""
     if reason is None or not isinstance(error, UpstreamError) or error.unquoted is None:
         return reason

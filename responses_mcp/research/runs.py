@@ -256,7 +256,7 @@ class Research:
         """Begin a run and return its id, or, with `join`, that of one that goes on with the same request."""
         await trio.lowlevel.checkpoint_if_cancelled()
         rows, looked = self._rows, False
-        over = {run_id for run_id, view in rows.done.items() if not view.may_go_on}
+        over = set(rows.unwritten)
         while True:
             add = partial(RunsFile.add, row=new, join=join, most=most, besides=over, here=set(rows.own))
             try:

@@ -110,38 +110,23 @@ class RunView:
 
         What is not known is left out.
         """
-        shown: JsonObject = {"status": self.status, "run_id": self.run_id}
-        if self.label is not None:
-            shown["label"] = self.label
-        if not self.durable:
-            shown["durable"] = False
+        shown: JsonObject = {"status": self.status, "run_id": self.run_id, "label": self.label}
+        shown["durable"] = None if self.durable else False
         if self.running:
-            shown["phase"] = self.phase
-            if self.searches:
-                shown["searches"] = self.searches
-            shown["seconds"] = self.seconds
             following = f"Call research_result with run_id {self.run_id} to wait for the answer."
-            return {**shown, **used(self.usage), "next": following}
-        if self.answer is not None:
-            shown |= self._part(most, part)
+            shown |= {"phase": self.phase, "searches": self.searches or None, "seconds": self.seconds}
+            shown |= {**used(self.usage), "next": following}
         else:
-            shown["model"] = self.model
-        if self.data is not None:
-            shown["data"] = self.data
-        if self.sources_read:
-            shown["sources_read"] = list(self.sources_read)
-        if self.error is not None:
-            shown["error"] = self.error
-        if self.answer is None:
-            shown["maybe_paid"] = self.maybe_paid
-        if self.status == "cancelled":
-            shown["confirmed"] = self.confirmed
-        return {**shown, **used(self.usage), "seconds": self.seconds}
+            shown |= {"model": self.model, "maybe_paid": self.maybe_paid} if self.answer is None else {}
+            shown |= {} if self.answer is None else self._part(self.answer, most, part)
+            shown |= {"data": self.data, "sources_read": list(self.sources_read) or None, "error": self.error}
+            shown["confirmed"] = self.confirmed if self.status == "cancelled" else None
+            shown |= {**used(self.usage), "seconds": self.seconds}
+        return {name: value for name, value in shown.items() if value is not None}
 
-    def _part(self, most: int | None, part: int) -> JsonObject:
-        assert self.answer is not None  # noqa: S101  # by the only caller
-        shown = self.answer.as_json()
-        parts = list(parts_of(self.answer.text, most or len(self.answer.text) or 1))
+    def _part(self, answer: Answer, most: int | None, part: int) -> JsonObject:
+        shown = answer.as_json()
+        parts = list(parts_of(answer.text, most or len(answer.text) or 1))
         if len(parts) <= 1:
             return shown
         number = min(part, len(parts))
