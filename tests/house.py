@@ -58,7 +58,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "sanitization",
         "responses_api.failures",
         "responses_api.watcher",
-        "usage.bill",
+        "usage.models",
     },
     "responses_api": {
         *(*BASE, "settings.model", "trace_context", "under_trio", "usage.bill", "usage.models", "room"),

@@ -25,7 +25,7 @@ from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.testing import Error, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.answer import AnswerToolset
-from responses_mcp.usage.models import AS_OF, PriceList, Use
+from responses_mcp.usage.models import AS_OF, PriceList, Usage
 from tests import help_texts
 from tests.processes import CALL, HANDSHAKE, posix, run
 
@@ -330,7 +330,7 @@ def test_what_a_question_costs_is_computed_from_the_table_of_prices(page: str, s
     for model, read, wrote, searches, day, cents in found:
         taken, given, searched = (int(count.replace(",", "")) for count in (read, wrote, searches))
         assert (model, day) == (Profile().model, AS_OF)
-        cost = PriceList({}).cost(model, Use(taken, given, searched))
+        cost = PriceList({}).cost(model, Usage(input_tokens=taken, output_tokens=given, web_searches=searched))
         assert f"{cost:.2f}" == f"{int(cents) / 100:.2f}"
 
 

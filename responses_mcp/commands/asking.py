@@ -28,8 +28,8 @@ from responses_mcp.json_types import JsonObject
 from responses_mcp.logs import configure
 from responses_mcp.secrets import Redactor, told
 from responses_mcp.settings.model import ServerSettings, Settings
-from responses_mcp.usage.bill import Usage
 from responses_mcp.usage.limits import dollars
+from responses_mcp.usage.models import Usage
 
 COMMAND_LINE: Final = "command line"
 """What stands for the client in the ledger."""

@@ -211,7 +211,7 @@ class Research:
         if not 0 <= bound < math.inf:
             raise BadArgument("max_cost_usd must be a number of US dollars, 0 or more; pass it like 2.5.")
         prices = PriceList(self._settings.prices)
-        usd = prices.cost(profile.model, guess(profile, background=True), profile.service_tier)
+        usd = prices.cost(profile.model, guess(profile, background=True))
         if usd is None or usd > bound:
             told = "not known" if usd is None else f"estimated at ${usd:.2f}"
             raise LimitReached(

@@ -11,62 +11,11 @@ from typing import Any, Final, NamedTuple
 
 from responses_mcp.json_types import JsonObject, as_object, objects
 from responses_mcp.settings.model import SERVICE_TIERS
-from responses_mcp.usage.models import PriceList, Use
+from responses_mcp.usage.models import PriceList, Usage
 
 MOST_TOKENS: Final = 100_000_000  # of one Response; the longest context has a hundredth of it
 _MOST_ITEMS: Final = 10_000
 _OTHER_TIER: Final = "other"  # the API's own word may be the key, so it is not repeated; its price is not known
-
-
-class Usage(NamedTuple):
-    """What a call used, all its attempts together.
-
-    `cached_tokens` are among the input tokens, `reasoning_tokens` among the output tokens. `counted` is true if a
-    server counted anything. `uncounted` is how many attempts may be billed although no server counted them. `cost_usd`
-    is an estimate from prices of the day `prices_as_of`; None if the price is not known.
-    """
-
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_tokens: int = 0
-    total_tokens: int = 0
-    web_searches: int = 0
-    file_searches: int = 0
-    service_tier: str | None = None
-    attempts: int = 0
-    counted: bool = False
-    uncounted: int = 0
-    cost_usd: float | None = None
-    prices_as_of: str | None = None
-
-    def as_json(self) -> JsonObject:
-        """Return what is known, under the names of the API. Members without a value are left out."""
-        counts = {name: getattr(self, name) for name in self._fields[:6]} if self.counted else {}
-        others = {
-            "file_searches": self.file_searches or None,
-            "service_tier": self.service_tier,
-            "attempts": self.attempts,
-            "uncounted_attempts": self.uncounted or None,
-            "cost_usd": None if self.cost_usd is None else round(self.cost_usd, 6),
-            "prices_as_of": self.prices_as_of,
-        }
-        return counts | {name: value for name, value in others.items() if value is not None}
-
-    @property
-    def unknown(self) -> int:
-        """How many attempts cost something that is not known: nobody counted them, or their price is not known."""
-        return self.uncounted + (self.counted and self.cost_usd is None)
-
-    def plus(self, other: Usage) -> Usage:
-        """Return what both used; a sum with an unknown cost is unknown."""
-        names = self._fields[:7]
-        changed: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in names}
-        if self.cost_usd is None or other.cost_usd is None:
-            changed |= {"cost_usd": None, "prices_as_of": None}
-        else:
-            changed["cost_usd"] = self.cost_usd + other.cost_usd
-        return other._replace(**changed)
 
 
 UNSENT: Final = Usage()
@@ -158,21 +107,22 @@ class Bill:
         details = as_object(usage.get("input_tokens_details"))
         reasoning = as_object(usage.get("output_tokens_details")).get("reasoning_tokens")
         billed = as_object(as_object(response.get("tool_usage")).get("web_search")).get("num_requests")
-        use = Use(
-            input_tokens=read,
-            output_tokens=wrote,
-            web_searches=_count(billed) if _is_count(billed, _MOST_ITEMS) else _ran(response, "web_search_call"),
-            cached_tokens=_count(details.get("cached_tokens"), read),
-            cache_write_tokens=_count(details.get("cache_write_tokens"), read),
-            file_searches=_ran(response, "file_search_call"),
-        )
         tier = response.get("service_tier")
         tier = tier.strip().lower() if isinstance(tier, str) else ""
-        tier = (tier if tier in SERVICE_TIERS else _OTHER_TIER) if tier else self._wanted_tier
-        cost = self._prices.cost(self._model, use, tier)
-        day = None if cost is None else self._prices.as_of(self._model)
-        counts = (use.cached_tokens, wrote, _count(reasoning, wrote), total, use.web_searches, use.file_searches)
-        return Usage(read, *counts, tier, counted=True, cost_usd=cost, prices_as_of=day)
+        used = Usage(
+            input_tokens=read,
+            cached_tokens=_count(details.get("cached_tokens"), read),
+            output_tokens=wrote,
+            reasoning_tokens=_count(reasoning, wrote),
+            total_tokens=total,
+            web_searches=_count(billed) if _is_count(billed, _MOST_ITEMS) else _ran(response, "web_search_call"),
+            file_searches=_ran(response, "file_search_call"),
+            service_tier=(tier if tier in SERVICE_TIERS else _OTHER_TIER) if tier else self._wanted_tier,
+            counted=True,
+            cache_write_tokens=_count(details.get("cache_write_tokens"), read),
+        )
+        cost = self._prices.cost(self._model, used)
+        return used._replace(cost_usd=cost, prices_as_of=None if cost is None else self._prices.as_of(self._model))
 
 
 def _counts(response: JsonObject) -> tuple[int, int, int] | None:

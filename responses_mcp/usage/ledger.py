@@ -22,8 +22,9 @@ import trio
 
 from responses_mcp.errors import LimitReached
 from responses_mcp.state_file import StateFile, identity
-from responses_mcp.usage.bill import Call, Usage
+from responses_mcp.usage.bill import Call
 from responses_mcp.usage.limits import Amount, Budget
+from responses_mcp.usage.models import Usage
 
 log = logging.getLogger(__name__)
 

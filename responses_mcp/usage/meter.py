@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from responses_mcp.errors import LimitReached, UpstreamError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.settings.model import LimitSettings, Profile, Settings
-from responses_mcp.usage.bill import UNSENT, Bill, Call, Usage
+from responses_mcp.usage.bill import UNSENT, Bill, Call
 from responses_mcp.usage.limits import Amount, Budget
-from responses_mcp.usage.models import PriceList, Use, guess
+from responses_mcp.usage.models import PriceList, Usage, guess
 
 if TYPE_CHECKING:
     from responses_mcp.usage.ledger import InThread
@@ -31,7 +31,7 @@ _MOST_UNKNOWN: Final = 1000  # calls that have ended, whose cost may still come
 _OF_SESSION: Final = ("session_calls", "session_tokens", "session_cost_usd")
 _NOTHING: Final = Amount()
 
-Kind: TypeAlias = tuple[str, Use]
+Kind: TypeAlias = tuple[str, Usage]
 """The model, and what the table expects of a call with that effort and mode."""
 
 
@@ -103,7 +103,7 @@ class Meter:
         if self._is_off:
             return bill
         kind, of_day = (profile.model, guess(profile, background=background)), self._limits.day_cost_usd
-        guessed = self._guess(kind, profile.service_tier)
+        guessed = self._guess(kind)
         for name in _OF_SESSION:
             if (limit := getattr(self._limits, name)) is not None:
                 self._budget(name).require(guessed, limit)
@@ -159,14 +159,14 @@ class Meter:
     def _budget(self, name: str) -> Budget:
         return Budget(name, self.spent, self.held, len(self._running))
 
-    def _guess(self, kind: Kind, service_tier: str | None) -> Amount:
+    def _guess(self, kind: Kind) -> Amount:
         """Return what a call is expected to need, no less than the dearest of its kind in this session."""
         model, use = kind
-        usd = self._prices.cost(model, use, service_tier)
+        usd = self._prices.cost(model, use)
         if usd is None and self._limits.any_of_cost:
             raise LimitReached(
                 "No request was made: limits in US dollars (limits.*_cost_usd) cannot be kept, since the price of "
                 f"{model} is not known. Add it under prices.{model}, or remove the limit."
             )
         dearest = self._dearest.get(kind, _NOTHING)
-        return Amount(1, max(use.input_tokens + use.output_tokens, dearest.tokens), max(usd or 0.0, dearest.usd))
+        return Amount(1, max(use.total_tokens, dearest.tokens), max(usd or 0.0, dearest.usd))

@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from responses_mcp.json_types import as_object
+from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.settings.model import ModelPrice, Profile
 
 AS_OF: Final = "2026-11-28"
@@ -100,30 +100,70 @@ TABLE: Final[Mapping[str, Model]] = {
 }
 
 
-class Use(NamedTuple):
-    """What a call uses, or an estimate of it: tokens, and searches. Cached and written tokens are input tokens."""
+class Usage(NamedTuple):
+    """What a call used, all its attempts together, or an estimate of it.
+
+    Cached and written tokens are among the input tokens, `reasoning_tokens` among the output tokens. `counted` is true
+    if a server counted anything. `uncounted` is how many attempts may be billed although no server counted them.
+    `cost_usd` is an estimate from prices of the day `prices_as_of`; None if the price is not known.
+    """
 
     input_tokens: int = 0
-    output_tokens: int = 0
-    web_searches: int = 0
     cached_tokens: int = 0
-    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    total_tokens: int = 0
+    web_searches: int = 0
     file_searches: int = 0
+    service_tier: str | None = None
+    attempts: int = 0
+    counted: bool = False
+    uncounted: int = 0
+    cost_usd: float | None = None
+    prices_as_of: str | None = None
+    cache_write_tokens: int = 0
+
+    def as_json(self) -> JsonObject:
+        """Return what is known, under the names of the API. Members without a value are left out."""
+        counts = {name: getattr(self, name) for name in self._fields[:6]} if self.counted else {}
+        others = {
+            "file_searches": self.file_searches or None,
+            "service_tier": self.service_tier,
+            "attempts": self.attempts,
+            "uncounted_attempts": self.uncounted or None,
+            "cost_usd": None if self.cost_usd is None else round(self.cost_usd, 6),
+            "prices_as_of": self.prices_as_of,
+        }
+        return counts | {name: value for name, value in others.items() if value is not None}
+
+    @property
+    def unknown(self) -> int:
+        """How many attempts cost something that is not known: nobody counted them, or their price is not known."""
+        return self.uncounted + (self.counted and self.cost_usd is None)
+
+    def plus(self, other: Usage) -> Usage:
+        """Return what both used; a sum with an unknown cost is unknown."""
+        names = self._fields[:7]
+        changed: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in names}
+        if self.cost_usd is None or other.cost_usd is None:
+            changed |= {"cost_usd": None, "prices_as_of": None}
+        else:
+            changed["cost_usd"] = self.cost_usd + other.cost_usd
+        return other._replace(**changed)
 
 
-_BY_EFFORT: Final = {
-    "none": Use(20_000, 3_000, 3),
-    "minimal": Use(20_000, 3_000, 3),
-    "low": Use(30_000, 5_000, 4),
-    "medium": Use(50_000, 10_000, 5),
-    "high": Use(80_000, 20_000, 8),
-    "xhigh": Use(120_000, 40_000, 12),
-    "max": Use(200_000, 60_000, 20),
+_BY_EFFORT: Final = {  # tokens in and out, and searches
+    "none": (20_000, 3_000, 3),
+    "minimal": (20_000, 3_000, 3),
+    "low": (30_000, 5_000, 4),
+    "medium": (50_000, 10_000, 5),
+    "high": (80_000, 20_000, 8),
+    "xhigh": (120_000, 40_000, 12),
+    "max": (200_000, 60_000, 20),
 }
-_NOTHING: Final = Use()
 
 
-def guess(profile: Profile, *, background: bool) -> Use:
+def guess(profile: Profile, *, background: bool) -> Usage:
     """Return an estimate of what a call uses, on the high side: a question with searches, and the pages they bring.
 
     A call in background mode is expected to be long, and counts as two.
@@ -131,9 +171,15 @@ def guess(profile: Profile, *, background: bool) -> Use:
     family = family_of(profile.model)
     times = (1 if family is None else family.calls) * (2 if background else 1)
     effort = as_object(profile.request.get("reasoning")).get("effort", profile.reasoning_effort)
-    use = _BY_EFFORT.get(str(effort), _BY_EFFORT["max"])
-    read, wrote, searched = use.input_tokens * times, use.output_tokens * times, use.web_searches * times
-    return Use(read, min(wrote, profile.max_output_tokens or wrote), min(searched, profile.max_tool_calls or searched))
+    read, wrote, searched = (each * times for each in _BY_EFFORT.get(str(effort), _BY_EFFORT["max"]))
+    wrote, searched = min(wrote, profile.max_output_tokens or wrote), min(searched, profile.max_tool_calls or searched)
+    return Usage(
+        input_tokens=read,
+        output_tokens=wrote,
+        total_tokens=read + wrote,
+        web_searches=searched,
+        service_tier=profile.service_tier,
+    )
 
 
 def family_of(model: str) -> Model | None:
@@ -168,16 +214,13 @@ class PriceList:
         """Return the day of the price of a model; None for the user's own, whose day is not known."""
         return AS_OF if self._own_price(model) is None else None
 
-    def cost(self, model: str, use: Use = _NOTHING, service_tier: str | None = None) -> float | None:
+    def cost(self, model: str, use: Usage) -> float | None:
         """Return what `use` costs in US dollars; None if the price of the model or of the tier is not known."""
-        own, price = self._own_price(model), family_of(model)
-        search = WEB_SEARCH
-        factor = _FACTORS.get(service_tier) if price is None or service_tier not in _FAST else price.fast
+        own, price, search = self._own_price(model), family_of(model), WEB_SEARCH
+        factor = price.fast if price is not None and use.service_tier in _FAST else _FACTORS.get(use.service_tier)
         if own is not None:  # for every tier
-            price, factor = (
-                Model(own.input, own.input if own.cached_input is None else own.cached_input, own.output),
-                1.0,
-            )
+            cached = own.input if own.cached_input is None else own.cached_input
+            price, factor = Model(own.input, cached, own.output), 1.0
             search = WEB_SEARCH if own.web_search is None else own.web_search
         if price is None or factor is None:
             return None

@@ -12,7 +12,8 @@ from typing import get_args
 from genai_prices import Usage, calc_price
 from openai.types.shared.chat_model import ChatModel
 
-from responses_mcp.usage.models import TABLE, PriceList, Use, family_of
+from responses_mcp.usage.models import TABLE, PriceList, family_of
+from responses_mcp.usage.models import Usage as Spent
 
 READ, WROTE, CACHED = 100_000, 10_000, 40_000
 NO_ANSWERS = ("audio", "search", "gpt-3.5", "gpt-4-", "chatgpt", "codex-mini-latest", "o1-", "gpt-5.1-mini")
@@ -29,7 +30,7 @@ def differences() -> Iterator[str]:
             print(f"{model}: not in genai-prices")
             continue
         theirs = float(found.total_price)
-        ours = prices.cost(model, Use(READ, WROTE, cached_tokens=CACHED))
+        ours = prices.cost(model, Spent(input_tokens=READ, output_tokens=WROTE, cached_tokens=CACHED))
         if ours is None or abs(ours - theirs) > 1e-9:
             yield f"{model}: {ours} here, {theirs} as {found.model.id} in genai-prices"
 

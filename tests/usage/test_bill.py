@@ -9,8 +9,8 @@ from responses_mcp.json_types import as_object
 from responses_mcp.responses_api.response.streaming import decode
 from responses_mcp.settings import ModelPrice
 from responses_mcp.testing import bodies
-from responses_mcp.usage.bill import MOST_TOKENS, Bill, Usage
-from responses_mcp.usage.models import AS_OF, PriceList
+from responses_mcp.usage.bill import MOST_TOKENS, Bill
+from responses_mcp.usage.models import AS_OF, PriceList, Usage
 
 COUNTS = {
     "input_tokens": 1000,

@@ -16,9 +16,10 @@ import trio
 
 from responses_mcp.errors import LimitReached
 from responses_mcp.usage import ledger as module
-from responses_mcp.usage.bill import MAYBE_PAID, UNSENT, Call, Usage
+from responses_mcp.usage.bill import MAYBE_PAID, UNSENT, Call
 from responses_mcp.usage.ledger import DAY, FILE, KEPT_DAYS, Ledger, Row, read_ledger
 from responses_mcp.usage.limits import Amount
+from responses_mcp.usage.models import Usage
 from tests.processes import WAIT
 
 NOW = 20_000 * DAY + 3600

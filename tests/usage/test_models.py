@@ -1,18 +1,19 @@
 """What models cost and when they end: the table, the user's own prices, tiers, long requests, estimates."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from responses_mcp.settings import ModelPrice, Profile
 from responses_mcp.settings.load import load_settings
-from responses_mcp.usage.models import AS_OF, LONG, TABLE, PriceList, Use, family_of, guess, note_on_end
+from responses_mcp.usage.models import AS_OF, LONG, TABLE, PriceList, Usage, family_of, guess, note_on_end
 
 OWN = {"mine": ModelPrice(input=1, output=2), "gpt-5.5": ModelPrice(input=1, output=2, cached_input=0, web_search=0)}
 
 
-def cost(model: str, *, own: bool = False, tier: str | None = None, **counts: int) -> float | None:
-    return PriceList(OWN if own else {}).cost(model, Use(**counts), tier)
+def cost(model: str, *, own: bool = False, tier: str | None = None, **counts: Any) -> float | None:
+    return PriceList(OWN if own else {}).cost(model, Usage(service_tier=tier, **counts))
 
 
 @pytest.mark.parametrize("model", ["gpt-5.4", "openai/gpt-5.4", "GPT-5.4", "gpt-5.4-2026-03-05", "gpt-5.4-chat-latest"])
@@ -26,7 +27,7 @@ def test_a_model_is_known_under_each_of_its_names(model: str) -> None:
 @pytest.mark.parametrize("model", ["", "gpt-5.4-mega", "ft:gpt-5.4:acme", "acme/gpt-5.4", "llama", "gpt-5.4:free"])
 def test_what_is_not_in_the_table_has_no_price(model: str) -> None:
     assert cost(model, input_tokens=1) is None
-    assert PriceList({}).cost(model) is None
+    assert PriceList({}).cost(model, Usage()) is None
 
 
 def test_every_price_of_the_table_can_be_one() -> None:
@@ -78,8 +79,8 @@ def test_the_users_own_price_of_a_family_holds_for_its_dated_and_vendor_names(mo
 
 def test_the_users_own_price_of_a_snapshot_wins_over_that_of_its_family() -> None:
     prices = PriceList({**OWN, "gpt-5.5-2026-04-23": ModelPrice(input=9, output=9)})
-    assert prices.cost("openai/gpt-5.5-2026-04-23", Use(100)) == pytest.approx(900 / 1e6)
-    assert prices.cost("gpt-5.5", Use(100)) == pytest.approx(100 / 1e6)
+    assert prices.cost("openai/gpt-5.5-2026-04-23", Usage(input_tokens=100)) == pytest.approx(900 / 1e6)
+    assert prices.cost("gpt-5.5", Usage(input_tokens=100)) == pytest.approx(100 / 1e6)
 
 
 def test_a_deep_research_model_has_a_price_and_a_larger_estimate() -> None:
@@ -119,14 +120,15 @@ def test_the_default_model_and_those_of_the_example_have_a_price_and_no_announce
 
 
 def test_an_estimate_grows_with_the_effort_and_in_the_background_and_ends_at_what_the_profile_allows() -> None:
-    def of(effort: str, *, background: bool = False, **request: int) -> Use:
+    def of(effort: str, *, background: bool = False, **request: int) -> Usage:
         return guess(Profile(reasoning_effort=effort, request=request), background=background)
 
     efforts = [of(effort) for effort in ("none", "low", "medium", "high", "xhigh", "max")]
     assert efforts == sorted(efforts)
     assert len(set(efforts)) == len(efforts)
     assert of("low", background=True) > of("low")
-    assert of("high", max_output_tokens=500, max_tool_calls=2)[1:3] == (500, 2)
+    capped = of("high", max_output_tokens=500, max_tool_calls=2)
+    assert (capped.output_tokens, capped.web_searches) == (500, 2)
     assert of("another") == efforts[-1]
     own = Profile(reasoning_effort="low", request={"reasoning": {"effort": "max"}})
     assert guess(own, background=False) == efforts[-1]

@@ -17,7 +17,7 @@ from responses_mcp.responses_api.response.sources import Citation, choose_citati
 from responses_mcp.responses_api.response.web_pages import address, closing_nothing, is_within, without_marks
 from responses_mcp.sanitization import line_at, sanitized
 from responses_mcp.secrets import Redact, redacted_beginning
-from responses_mcp.usage.bill import Usage
+from responses_mcp.usage.models import Usage
 
 # What is looked at, of what an API may send without end: items, and parts of all messages together; annotations of all
 # parts, and sources of all searches. A search consults a hundred, and an answer names ten.

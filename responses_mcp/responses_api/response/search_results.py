@@ -28,7 +28,7 @@ from responses_mcp.responses_api.response.sources import read_date
 from responses_mcp.responses_api.response.web_pages import LINK, address, is_within, page_key, shown
 from responses_mcp.sanitization import line_at
 from responses_mcp.secrets import Redact
-from responses_mcp.usage.bill import Usage
+from responses_mcp.usage.models import Usage
 
 _LONGEST_TITLE = 300  # characters
 _LONGEST_SNIPPET = 1_000  # or refusal
