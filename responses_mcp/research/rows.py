@@ -45,8 +45,9 @@ from responses_mcp.responses_api.background import (
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.request.payload import bare_hosts
 from responses_mcp.settings.model import Settings
-from responses_mcp.usage.bill import MAYBE_PAID, UNSENT, Call, Usage
+from responses_mcp.usage.bill import MAYBE_PAID, UNSENT, Call
 from responses_mcp.usage.meter import Meter
+from responses_mcp.usage.models import Usage
 
 log = logging.getLogger(__name__)
 
