@@ -92,6 +92,7 @@ DEFINITIONS: Final = (
             total_files=INTEGER,
             next_cursor=or_null(object_of(offset=INTEGER)),
             items=list_of(object_of(path=STRING, headings=list_of(_HEADING))),
+            note=STRING,
         ),
     ),
     _definition(

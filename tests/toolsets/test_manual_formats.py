@@ -279,6 +279,7 @@ async def test_what_is_no_file_of_its_type_is_told_and_other_files_are_found(tmp
     ("content", "reason"),
     [
         (b"PK\x03\x04 cut off", "not_a_word_document"),
+        (word(""), "no_text"),
         (word("<w:p>"), "not_a_word_document"),
         (word("&a;", '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">]>'), "not_a_word_document"),
         (word(paragraph(" " * 33 * 1024 * 1024)), "unpacks_to_too_much"),
@@ -403,6 +404,18 @@ async def test_what_is_not_served_is_counted_and_named_where_little_is_found(tmp
         await here.call("manual_ls")
         found = await here.call("manual_find", query="gaskets", manual_id="m", required_terms=["gaskets"])
         assert found["note"] == f"{told}."
+
+
+async def test_a_list_without_files_says_what_is_not_served(tmp_path: Path) -> None:
+    write(tmp_path, "m/sub/b.xyz", "gaskets")
+    write(tmp_path, "m/c.png", b"\x89PNG")
+    told = "There is no file of a served format to search."
+    async with desk(settings_for(tmp_path)) as here:
+        listed = await here.call("manual_ls", id="m")
+        assert [item["name"] for item in listed["items"]] == ["sub"]
+        listed = await here.call("manual_ls", id=listed["items"][0]["id"])
+        assert (listed["items"], listed["note"]) == ([], f"{told} 1 file of another format is not served (1 .xyz).")
+        assert (await here.call("manual_toc", manual_id="m"))["note"] == listed["note"]
 
 
 async def test_a_document_that_is_not_served_leaves_a_search_incomplete(tmp_path: Path) -> None:
@@ -534,7 +547,7 @@ async def test_headings_in_comments_are_none(tmp_path: Path, path: str, text: st
     ("path", "content"),
     [
         ("a.md", b"# Seals\n\nTen \xff seconds.\n"),
-        ("a.md", b"# Seals\n\nTen \0 seconds.\n" + b"x " * 100),
+        ("a.md", b"# Seals\n\nTen \0 seconds.\n" + b"x " * 300),
         ("a.txt", b"SEALS\n\nTen \x1b[1mseconds.\n"),
         ("a.json", b'{"title": "Seals", "text": "Ten \xff seconds."}'),
         ("a.ipynb", json.dumps(NOTEBOOK).replace("Running dry", "Seals \1 \t").encode() + b"\n"),

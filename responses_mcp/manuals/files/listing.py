@@ -16,6 +16,7 @@ from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.files.pages import steadily
 from responses_mcp.manuals.files.titles import shown_title
+from responses_mcp.manuals.files.unserved import why_empty
 from responses_mcp.manuals.requests import LsRequest, TocRequest
 from responses_mcp.manuals.requests.paths import ROOT_ID, Kind, child_id, file_type, name_of, parse_child_id, parts_of
 
@@ -50,6 +51,8 @@ def list_children(folder: Folder, request: LsRequest, check: CancellationCheck =
             "invalid_parameter", "id names a file, which has no children; read it with manual_read or manual_scan."
         )
     children = folder.children(manual_id, path, check)
+    if not children:
+        return {"id": request.id, "items": [], "note": why_empty(folder, manual_id, path, check)}
     above = f"{path}/" if path else ""
     rows = [_row(manual_id, above + name, name, each) for name, each in children[start : start + MOST_LISTED]]
     return {"id": request.id, "items": rows, **_further(identity, start, len(children))}
@@ -88,7 +91,8 @@ def table_of_contents(folder: Folder, request: TocRequest, check: CancellationCh
 
     Raises `ManualsError`: `needs_narrow_scope` if these are more than 200, `invalid_parameter` for an offset beyond
     them, `not_found` for a prefix that is nowhere, and what `Folder` does. A file that cannot be read has a `note`
-    instead of headings; folders that cannot be read or served are named under `unreadable`.
+    instead of headings, and so has a page without files; folders that cannot be read or served are named under
+    `unreadable`.
     """
     prefix = "/".join(parts_of(request.path_prefix))
     deep = request.depth == "deep"
@@ -125,6 +129,8 @@ def table_of_contents(folder: Folder, request: TocRequest, check: CancellationCh
             for path in page
         ],
     }
+    if not total:
+        contents["note"] = why_empty(folder, manual_id, prefix, check)
     if left_out:
         contents["unreadable"] = sorted(left_out)[:_PROPOSED]
     return contents

@@ -30,19 +30,27 @@ NO_FILES: Final = "There is no file of a served format to search."
 """What is said where there are manuals, but nothing in them is served."""
 
 
-def other_kinds(folder: Folder, manual_ids: Iterable[str], check: CancellationCheck = unchecked) -> dict[str, int]:
-    """Count the files of manuals that are not served for their format, by their endings, `""` for none.
+def other_kinds(
+    folder: Folder, manual_ids: Iterable[str], check: CancellationCheck = unchecked, *, under: str = ""
+) -> dict[str, int]:
+    """Count the files of manuals, or of a folder in them, that are not served for their format, by their endings.
 
-    Hidden files, and what cannot be looked at, do not count.
+    Those without an ending are under `""`. Hidden files, and what cannot be looked at, do not count.
     """
     others: Counter[str] = Counter()
     for each in manual_ids:
         try:
-            for _ in folder.walk(each, check, {}, others=others):
+            for _ in folder.walk(each, check, {}, under=under, others=others):
                 pass
         except ManualsError:
             continue
     return dict(others)
+
+
+def why_empty(folder: Folder, manual_id: str, under: str, check: CancellationCheck) -> str:
+    """Say that there is no file of a served format in a manual or a folder of it, and what there is instead."""
+    others = in_words(readable(other_kinds(folder, [manual_id], check, under=under)))
+    return f"{NO_FILES} {others}." if others else NO_FILES
 
 
 def readable(kinds: Mapping[str, int]) -> dict[str, int]:

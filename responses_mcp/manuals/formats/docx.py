@@ -10,7 +10,7 @@ from typing import Final
 from xml.parsers import expat
 
 from responses_mcp.manuals.cancellation import CancellationCheck
-from responses_mcp.manuals.formats.document import Document, Page, Unserved
+from responses_mcp.manuals.formats.document import NO_TEXT, Document, Page, Unserved
 
 _TEXT: Final = "word/document.xml"
 _STYLES: Final = "word/styles.xml"
@@ -35,7 +35,10 @@ def convert(content: bytes, check: CancellationCheck) -> Document:
     except (zipfile.BadZipFile, zlib.error, expat.ExpatError, KeyError, EOFError, RuntimeError, ValueError) as error:
         # RuntimeError is for an encrypted part, or a compression that Python does not have.
         raise Unserved(_NO_DOCUMENT) from error
-    return body.page.document()
+    document = body.page.document()
+    if not document.text or document.text.isspace():
+        raise Unserved(NO_TEXT)
+    return document
 
 
 class _Reader:

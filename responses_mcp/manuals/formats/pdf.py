@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.formats import pdf_child
-from responses_mcp.manuals.formats.document import LONGEST_TITLE, Document, Heading, Outline, Unserved
+from responses_mcp.manuals.formats.document import LONGEST_TITLE, NO_TEXT, Document, Heading, Outline, Unserved
 
 SECONDS: Final = 30.0
 """What a file may take."""
@@ -74,7 +74,7 @@ def _document(told: dict[str, Any]) -> Document:
         raise Unserved(told["reason"])
     texts = ["\n".join(map(str.rstrip, text.splitlines())).strip("\n") for text in told["pages"]]
     if not any(map(str.strip, texts)):
-        raise Unserved("no_text")
+        raise Unserved(NO_TEXT)
     marks: dict[int, list[tuple[int, str]]] = {}
     for level, title, page in told["marks"]:
         marks.setdefault(page, []).append((level, " ".join(title.split())[:LONGEST_TITLE]))

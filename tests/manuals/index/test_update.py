@@ -422,7 +422,7 @@ def test_forgetting_a_large_file_can_be_stopped(store, shelf) -> None:
 def test_what_is_no_text_is_left_out_with_the_reason_until_it_is_text(store: Store, shelf: Shelf) -> None:
     shelf.write("good.md", "# A\n")
     (shelf.place / "picture.md").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
-    (shelf.place / "torn.md").write_bytes("日本語".encode() + b"\0\0")
+    (shelf.place / "torn.md").write_bytes("日本語".encode() + b"\0")
     (shelf.place / "old.md").write_bytes("# 見出し\n設定".encode("cp932"))
     assert updated(store, shelf).unindexed == {"picture.md": NOT_TEXT, "torn.md": NOT_TEXT}
     assert [row[2:] for row in seen(store)["rows"]] == [("A", "", ""), ("見出し", "", "設定")]
