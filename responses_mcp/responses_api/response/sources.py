@@ -37,8 +37,9 @@ _MARKED: Final = re.compile(
 _DATED_OR_LINKED: Final = re.compile("https?://|[0-9]{4} ?[-/.年]", re.IGNORECASE)
 _NEVER_HEADER: Final = re.compile(r"[ \t>]*(?:[-*+][ \t]+[^*]|[0-9|`])")
 _FOR_SOURCES: Final = re.compile(
-    r"sources?|references?|citations?|bibliography|works cited|quellen|fuentes|fonti|références|источники|출처"
-    r"|出典|出所|情報源|参考|引用|参照|ソース|来源|來源",
+    r"sources?|references?|citations?|bibliography|works cited|quellen|fuentes|fontes|fonti|références|bronnen|källor"
+    r"|kilder|lähteet|źródła|zdroje|kaynaklar|nguồn|sumber|источники|джерела|πηγές|المصادر|منابع|מקורות|स्रोत|출처|참고"
+    r"|出典|出所|情報源|参考|參考|引用|参照|ソース|来源|來源",
     re.IGNORECASE,
 )
 _BESIDE_IT: Final = re.compile(  # what else a header may have
@@ -63,7 +64,8 @@ _MONTH: Final = rf"({'|'.join(_MONTHS)})[a-z]{{0,6}}\.?"
 _DATE: Final = re.compile(
     r"(?<![0-9])([0-9]{4}) ?[-/.年\u2010-\u2013\u2212] ?([0-9]{1,2}) ?[-/.月\u2010-\u2013\u2212] ?([0-9]{1,2})(?![0-9])"
     rf"|(?<![A-Za-z]){_MONTH} ?([0-9]{{1,2}})(?:st|nd|rd|th|),? ([0-9]{{4}})(?![0-9])"
-    rf"|(?<![0-9])([0-9]{{1,2}})(?:st|nd|rd|th|) {_MONTH},? ([0-9]{{4}})(?![0-9])",
+    rf"|(?<![0-9])([0-9]{{1,2}})(?:st|nd|rd|th|) {_MONTH},? ([0-9]{{4}})(?![0-9])"
+    r"|(?<![0-9.])([0-9]{1,2})\. ?([0-9]{1,2})\. ?([0-9]{4})(?![0-9])",
     re.IGNORECASE,
 )
 
@@ -340,7 +342,7 @@ def _calendar_date(found: re.Match[str], newest: date) -> date | None:
     year, month, day = filter(None, found.groups())
     if not year.isdigit():
         year, month, day = day, year, month
-    elif not month.isdigit():
+    elif len(day) > len(year):
         year, day = day, year
     try:
         meant = date(int(year), int(month) if month.isdigit() else _MONTHS.index(month.lower()) + 1, int(day))
