@@ -176,6 +176,19 @@ async def test_citations_that_only_the_events_before_the_last_have_are_kept(lost
     assert len(found["citations"]) == 2
 
 
+@pytest.mark.rule("spec 6")
+@pytest.mark.parametrize("event", [
+    {"type": "response.content_part.done", "part": items.output_text("Rain.", [items.url_citation(A, "", 0, 1)])},
+    {"type": "response.output_text.done", "text": "Rain.", "annotations": [items.url_citation(A, "", 0, 1)]},
+], ids=["part", "text"])  # fmt: skip
+@pytest.mark.parametrize("output", [[items.message([items.output_text("Rain.")])], [items.message([])], []])
+async def test_citations_of_a_part_or_a_text_that_was_finished_are_kept(event: Any, output: list[Any]) -> None:
+    delta = {"type": "response.output_text.delta", "delta": "Rain."}
+    end = {"type": "response.completed", "response": items.response(output)}
+    found = await called(streamed([delta, event, end]))
+    assert found["answer"] == f"Rain.\n\nSources:\n- {A} ({TODAY})"
+
+
 async def test_a_search_that_only_the_events_before_the_last_have_was_used() -> None:
     body = bodies.answer("Rain.", searches=[items.web_search_call(["q"], [A])])
     found = await called(streamed(without_annotations(stream_events(body))))

@@ -34,8 +34,7 @@ _DELTA: Final = "response.output_text.delta"
 _ADDED: Final = "response.output_item.added"
 _ITEM: Final = "response.output_item.done"
 _TEXT: Final = "response.output_text.done"
-_ANNOTATION: Final = "response.output_text.annotation.added"
-_KEPT: Final = frozenset({_DELTA, _ITEM, _TEXT, _ANNOTATION})
+_KEPT: Final = frozenset({_DELTA, _ITEM, _TEXT, "response.content_part.done", "response.output_text.annotation.added"})
 _SEARCHING: Final = "response.web_search_call.searching"
 _PHASES: Final = {(_DELTA, ""): "writing", (_SEARCHING, ""): "searching", (_ADDED, "reasoning"): "thinking"}
 
@@ -213,6 +212,7 @@ class ResponseStream:
         Where no message was finished, the finished texts make one, or else the deltas. The citations come with the
         last text: which part they are of makes no difference to an answer.
         """
+        output = [item for item in output if item.get("type") != "message" or item.get("content")]
         kinds = [item.get("type") for item in output]
         lacking = [] if "web_search_call" in kinds else [b'"web_search_call"']
         lacking += [] if [*annotations_of(answer_messages(output))] else [b"_citation"]
@@ -228,8 +228,10 @@ class ResponseStream:
         items = [*(item for item in made if item.get("type") not in kinds), *output]
         messages = answer_messages(items)
         if messages and messages[-1] and not [*annotations_of(messages)]:
-            cited = [as_object(event.get("annotation")) for kind, event in told if kind == _ANNOTATION]
-            messages[-1][-1]["annotations"] = [*annotations_of(answer_messages(made)), *cited]
+            cited = [
+                [event, {"annotations": [event.get("annotation")]}, as_object(event.get("part"))] for _, event in told
+            ]
+            messages[-1][-1]["annotations"] = [*annotations_of([*answer_messages(made), *cited])]
         return items
 
 
