@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
+from responses_mcp.json_types import JsonObject
 from responses_mcp.protocol.exchange import Call, Event
+from responses_mcp.protocol.revisions import Fetched, Refused, Task
 from responses_mcp.protocol.session import Session
 from responses_mcp.runtime.tasks import Tasks
 from responses_mcp.settings.model import ServerSettings
-from responses_mcp.toolsets.base import Method, Tool, Toolset
+from responses_mcp.toolsets.base import CallContext, Feature, Method, Tool, Toolset
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +55,7 @@ def open_conversation(
     sets = list(toolsets)
     tools = {tool.name: tool for toolset in sets for tool in toolset.tools}
     tasks = Tasks([each.tasks for each in sets if each.tasks is not None])
-    features = [feature for each in sets for feature in each.features] + tasks.features
+    features = _joined([feature for each in sets for feature in each.features] + tasks.features)
     session = Session(
         tools,
         version=version,
@@ -64,3 +68,30 @@ def open_conversation(
     )
     methods = {name: each.methods[name] for each in features for name in each.methods}
     return Conversation(session, sets, tools, tasks, methods)
+
+
+def _joined(features: Iterable[Feature]) -> list[Feature]:
+    """Return features of which no two are of one capability: their lists are one, and requests go by their URIs."""
+    joined: dict[str, Feature] = {}
+    for new in features:
+        old = joined.get(new.capability)
+        joined[new.capability] = new if old is None else _both(old, new)
+    return list(joined.values())
+
+
+def _both(first: Feature, second: Feature) -> Feature:
+    methods = {**second.methods, **first.methods}
+    for name in first.methods.keys() & second.methods.keys():
+        methods[name] = Method(partial(_by_uri, first.methods[name], second.methods[name], f"{second.scheme}:"))
+    listings: dict[str, JsonObject] = {}
+    for name in (first.listings.keys() | second.listings.keys()) - methods.keys():
+        one, other = first.listings.get(name, {}), second.listings.get(name, {})
+        listings[name] = {key: [*one.get(key, ()), *other.get(key, ())] for key in one.keys() | other.keys()}
+    return replace(first, listings=listings, methods=methods)
+
+
+async def _by_uri(
+    first: Method, second: Method, scheme: str, context: CallContext, params: Mapping[str, Any]
+) -> Fetched | Refused | Task:
+    is_second = str(params.get("uri")).startswith(scheme)
+    return await (second if is_second else first).handler(context, params)

@@ -107,8 +107,12 @@ class Method(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature(ListedFeature):
-    """What a server offers beside tools, with what answers its methods, by their names."""
+    """What a server offers beside tools, with what answers its methods, by their names.
 
+    Where several toolsets have resources, a request goes to the one whose `scheme` its URI has, or else to the first.
+    """
+
+    scheme: str = ""
     methods: Mapping[str, Method] = field(default_factory=dict[str, Method])
 
 

@@ -1,10 +1,11 @@
-"""The four research tools as `tools/list` shows them."""
+"""The four research tools as `tools/list` shows them, and the template of resources."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
+from responses_mcp.json_types import JsonObject
 from responses_mcp.toolsets.schema import (
     BOOLEAN,
     CITATIONS,
@@ -58,6 +59,12 @@ _LISTED: Final = object_of(
     **members(STRING, "model label effort"),
     **_BILL,
 )
+TEMPLATE: Final[JsonObject] = {
+    "uriTemplate": "run://{run_id}",
+    "name": "run",
+    "title": "The report of a run",
+    "description": "The whole report of a run of research that has ended, with its data if it has any.",
+}
 _EFFORT: Final = (
     "default standard; quick takes about a minute and some cents, standard minutes and some ten cents, deep up to an "
     "hour and some dollars"
