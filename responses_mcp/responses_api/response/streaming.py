@@ -228,10 +228,10 @@ class ResponseStream:
         items = [*(item for item in made if item.get("type") not in kinds), *output]
         messages = answer_messages(items)
         if messages and messages[-1] and not [*annotations_of(messages)]:
-            cited = [
-                [event, {"annotations": [event.get("annotation")]}, as_object(event.get("part"))] for _, event in told
-            ]
-            messages[-1][-1]["annotations"] = [*annotations_of([*answer_messages(made), *cited])]
+            others = (
+                [each, as_object(each.get("part")), {"annotations": [each.get("annotation")]}] for _, each in told
+            )
+            messages[-1][-1]["annotations"] = [*annotations_of([*answer_messages(made), *others])]
         return items
 
 
