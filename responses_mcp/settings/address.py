@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from responses_mcp.errors import program
 from responses_mcp.secrets import is_unfilled
-from responses_mcp.settings.findings import Findings, printable
+from responses_mcp.settings.findings import Findings
 from responses_mcp.settings.setting import BadValue, env_name
 
 
@@ -62,7 +62,7 @@ def drop_unfilled(environ: MutableMapping[str, str]) -> list[str]:
     return [name for name in NETWORK_VARIABLES if is_unfilled(environ.get(name, "")) and environ.pop(name)]
 
 
-def checked_base_url(text: str, *, allow_http: bool) -> str:
+def checked_base_url(text: str, findings: Findings, *, allow_http: bool) -> str:
     """Return the URL without a slash at its end. Raises `BadValue` for one that cannot be used.
 
     The reason never shows more than scheme and host: keys get pasted into paths, queries and user parts.
@@ -84,7 +84,7 @@ def checked_base_url(text: str, *, allow_http: bool) -> str:
         raise BadValue("one that does not begin with https:// (not shown)", cure=cure)
     if port == 0 or not _usable_host(host):
         raise BadValue("a URL without a usable host (not shown)")
-    shown = f'"{printable(f"{parts.scheme}://{host}/…")}"'
+    shown = findings.described(f"{parts.scheme}://{host}/…")
     if "?" in text or "#" in text:
         raise BadValue(f"{shown} with a query or fragment")
     if parts.scheme == "http" and not allow_http and not is_loopback(host):
@@ -121,10 +121,8 @@ def header_values(
         at = f"openai.headers_env.{findings.shown(header)}: expected"
         of_value = f"{at} a value in the environment variable {name}, got"
         if not re.fullmatch(_NAME, header) or findings.may_be_key(header):
-            what, cure = (
-                f"openai.headers_env: expected header names, got {findings.described(header)}",
-                "correct the name",
-            )
+            what = f"openai.headers_env: expected header names, got {findings.described(header)}"
+            cure = "correct the name"
         elif header.lower() in _OURS:
             what, cure = f"{at} a header that may be set, got one that the request itself needs", "remove it"
         elif header.lower() in {each.lower() for each in found}:
@@ -135,10 +133,8 @@ def header_values(
             cure = "put the value into an environment variable and write its name here"
         elif not value:
             passing = f"let the client's entry pass it on ({program('install', 'CLIENT', '--write')})"
-            what, cure = (
-                f"{of_value} none",
-                f"set {name} where the client is started and {passing}, or remove the header",
-            )
+            what = f"{of_value} none"
+            cure = f"set {name} where the client is started and {passing}, or remove the header"
         elif not value.isascii() or not value.isprintable():
             what, cure = f"{of_value} one with control or non-ASCII characters (not shown)", f"correct {name}"
         elif any(is_unfilled(word) for word in value.split()):

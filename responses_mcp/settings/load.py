@@ -280,7 +280,9 @@ def _check_base_url(loading: _Loading, key: str) -> None:
         from responses_mcp.settings.address import checked_base_url  # noqa: PLC0415 - the default needs no check
 
         allow_http = loading.values["openai.allow_http"]
-        loading.take(key, source, lambda _, url, __: checked_base_url(url, allow_http=allow_http), loading.values[key])
+        loading.take(
+            key, source, lambda _, url, found: checked_base_url(url, found, allow_http=allow_http), loading.values[key]
+        )
 
 
 def _decide_debug(loading: _Loading, option: bool | str | None) -> None:

@@ -38,7 +38,9 @@ def test_a_key_in_its_place_is_kept_and_never_shown(tmp_path: Path) -> None:
     silent(loaded, CANARY, OPAQUE, OPAQUE[::-1], "hushhushhush")
 
 
-@pytest.mark.parametrize("form", ["{}", "x{}", "{} y", "https://u:{}@h", "https://h/?k={}", "http://{}.h", "/tmp/{}*"])
+@pytest.mark.parametrize(
+    "form", ["{}", "x{}", "{} y", "https://u:{}@h", "http://{}.h/?a@b", "https://h/?k={}", "http://{}.h", "/tmp/{}*"]
+)
 def test_a_key_in_the_wrong_variable_is_not_shown(form: str, tmp_path: Path) -> None:
     names = sorted({setting.env for setting in SETTINGS if setting.env} - {"OPENAI_API_KEY"})
     for key in (CANARY, OPAQUE):
