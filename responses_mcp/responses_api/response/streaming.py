@@ -228,10 +228,8 @@ class ResponseStream:
         items = [*(item for item in made if item.get("type") not in kinds), *output]
         messages = answer_messages(items)
         if messages and messages[-1] and not [*annotations_of(messages)]:
-            others = (
-                [each, as_object(each.get("part")), {"annotations": [each.get("annotation")]}] for _, each in told
-            )
-            messages[-1][-1]["annotations"] = [*annotations_of([*answer_messages(made), *others])]
+            rest = ([each, as_object(each.get("part")), {"annotations": [each.get("annotation")]}] for _, each in told)
+            messages[-1][-1]["annotations"] = [*annotations_of([*answer_messages(made), *rest])]
         return items
 
 
