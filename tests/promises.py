@@ -18,7 +18,7 @@ _SECTION = re.compile(
     r"^(#{2,3} (?:Appendix )?(?P<rule>[A-Z]\b|\d+(?:\.\d)?)[^\n]*\n\n(?!#).+?)(?:\n\nHeld by:.+?)?(?=\n\n##|\Z)",
     re.MULTILINE | re.DOTALL,
 )
-PAGES = {"docs/manuals-contract.md": _ROW, "docs/spec.md": _SECTION, "docs/verification.md": _ROW}
+PAGES = {"docs/internals/manuals-contract.md": _ROW, "docs/spec.md": _SECTION, "docs/verification.md": _ROW}
 
 
 def marks() -> dict[str, dict[str, list[str]]]:

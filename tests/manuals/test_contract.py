@@ -1,6 +1,6 @@
 """The rules of the contract that need the whole of it: real files, a real index, and the tools on the wire.
 
-docs/manuals-contract.md says which test holds which rule; what one module can hold alone is tested beside it.
+docs/internals/manuals-contract.md says which test holds which rule; what one module can hold alone is tested beside it.
 """
 
 from collections.abc import AsyncGenerator, Callable

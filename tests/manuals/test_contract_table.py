@@ -10,7 +10,7 @@ from tests.promises import rules
 from tests.toolsets.manuals_harness import desk, fill, settings_for
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = (ROOT / "docs/manuals-contract.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/internals/manuals-contract.md").read_text(encoding="utf-8")
 
 # Rules, inputs and outputs of each section of the contract.
 IN_SECTION = {2: 7 + 2, 3: 7 + 2, 4: 54 + 3, 5: 11 + 2, 6: 7 + 2, 7: 5 + 2}
@@ -20,7 +20,7 @@ EXAMPLES = [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in PAGE.splitlin
 
 def test_every_line_of_the_contract_has_its_number_in_order() -> None:
     numbers = [f"M{section}.{number}" for section, most in IN_SECTION.items() for number in range(1, most + 1)]
-    assert rules("docs/manuals-contract.md") == numbers
+    assert rules("docs/internals/manuals-contract.md") == numbers
 
 
 @pytest.mark.rule("M2.7", "M6.1", "M7.4")
