@@ -402,6 +402,7 @@ async def test_a_cancel_while_the_day_is_asked_leaves_no_row(tmp_path: Path) -> 
                 await answers.answer("Why?")
             assert meter.held == Amount()
         assert sum(row.calls for row in today(tmp_path)) == len(stub.sent)
+        await answers.aclose()
         (tmp_path / FILE).unlink(missing_ok=True)
 
 
