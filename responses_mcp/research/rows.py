@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from copy import copy
@@ -120,8 +121,8 @@ class LastOf(dict[str, T]):
 class Rows:
     """The runs of one account in a folder.
 
-    `own` are those that this process sends, `done` the last that have ended, and `unwritten` those whose end could not
-    be written, which the next look does. Methods raise `RunsFileUnusable`, and `BadArgument` for an unknown id.
+    `own` are those that this process sends, `done` the last that have ended. Methods raise `RunsFileUnusable`, and
+    `BadArgument` for an unknown id.
     """
 
     def __init__(
@@ -129,7 +130,7 @@ class Rows:
     ) -> None:
         self.own: dict[str, OwnRun] = {}
         self.done = LastOf[RunView](_MOST_DONE)
-        self.unwritten: dict[str, Row] = {}
+        self._unwritten = deque[Row]()  # with their ends
         self.stored = StoredResponses(api)
         self._settings = settings
         self._meter = meter
@@ -153,12 +154,23 @@ class Rows:
         return hashlib.sha256(b"openai-responses-mcp\0" + said.encode()).hexdigest()[:32]
 
     async def use(self, work: Callable[[RunsFile], T]) -> T:
-        """Do something with the file, in a thread; cancelling this leaves it to go on."""
+        """Do something with the file, in a thread, behind ends that could not be written before.
+
+        Cancelling this leaves it to go on.
+        """
         file = self._file
         assert file is not None  # noqa: S101  # by the callers of `Research`
+
+        def do() -> T:
+            with suppress(RunsFileUnusable):
+                while self._unwritten:
+                    file.end(self._unwritten[0])
+                    self._unwritten.popleft()
+            return work(file)
+
         try:
             with trio.move_on_after(_FILE):
-                done: T = await self._in_thread(lambda: work(file))
+                done: T = await self._in_thread(do)
                 return done
         except RuntimeError as error:  # "can't start new thread"
             raise RunsFileUnusable(f"The file of runs cannot be used for now: {error}.") from error
@@ -262,10 +274,6 @@ class Rows:
         """
         now, known = self.clock(), self.done.get(row.id)
         if known is not None and not known.may_go_on:
-            if (ended := self.unwritten.get(row.id)) is not None:
-                with suppress(RunsFileUnusable):
-                    await self.use(lambda file: file.end(ended))
-                    self.unwritten.pop(row.id, None)
             return known
         view = view_of_row(row, now) if known is None or row.confirmed else known
         if not row.key or not (row.status in (None, *WITH_ANSWER) or row.may_go_on):
@@ -464,7 +472,8 @@ class Rows:
             if row.sent is None and row.id not in self.own:
                 raise
             log.warning("research: the end of a run cannot be written: %s", error)
-            is_first, self.unwritten[row.id] = True, row
+            is_first = True
+            self._unwritten.append(row)
         if not is_first:
             with suppress(RunsFileUnusable, UpstreamError):
                 if (found := await self.find(row.id)) is not None:

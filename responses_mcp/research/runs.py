@@ -256,7 +256,7 @@ class Research:
         """Begin a run and return its id, or, with `join`, that of one that goes on with the same request."""
         await trio.lowlevel.checkpoint_if_cancelled()
         rows, looked = self._rows, False
-        over = set(rows.unwritten)
+        over = set[str]()
         while True:
             add = partial(RunsFile.add, row=new, join=join, most=most, besides=over, here=set(rows.own))
             try:
@@ -271,6 +271,7 @@ class Research:
                 break
             else:
                 over.add(row.id)
+        self._ready()  # it may have been closed meanwhile
         if row.id not in rows.own and row.sent is None:  # also one that another process has not sent yet
             own = OwnRun(
                 row,
@@ -387,7 +388,8 @@ class Research:
         elif error is not None and not isinstance(error, ResponsesMcpError):
             raise error
         elif not handle.sent:
-            await rows.end(row, "failed", str(error or NEVER_ASKED), failure=error)
+            # The row as written: where that could not be done, it says that the request was sent.
+            await rows.end(own.written, "failed", str(error or NEVER_ASKED), failure=error)
         elif own.late:
             why = too_late(row)
             why += "" if row.kept else " This API keeps nothing that could be taken up; it may cost something."

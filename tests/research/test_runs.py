@@ -47,6 +47,7 @@ from tests.research.upstream import (
     Upstream,
     after,
     asked_and_ended,
+    at_once,
     ended,
     in_file,
     researching,
@@ -722,6 +723,37 @@ async def test_an_answer_tells_what_was_read_and_a_running_run_what_was_searched
         view = await ended(research, run)
     assert view.sources_read
     assert view.as_json()["sources_read"] == list(view.sources_read)
+
+
+async def test_a_look_at_a_running_run_tells_what_it_has_used_so_far_where_the_api_does(tmp_path: Path) -> None:
+    upstream = slow(60.0)
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(5)
+    used = {"input_tokens": 1_000, "output_tokens": 20, "total_tokens": 1_020}
+    name = next(iter(upstream.stored.responses))
+    upstream.script = [Json({"id": name, "status": "in_progress", "output": [], "usage": used})] * 2
+    async with researching(upstream, tmp_path) as research:
+        shown = (await research.result(run)).as_json()
+        assert (shown["status"], shown["usage"]["total_tokens"]) == ("running", 1_020)
+        assert shown["cost"]["usd"] > 0
+
+
+async def test_the_seconds_of_a_run_do_not_follow_a_clock_that_is_set(tmp_path: Path) -> None:
+    upstream, ahead = slow(1.0), 0.0
+    clock = lambda: 1e9 + ahead + trio.current_time()  # noqa: E731
+    api = upstream.api()
+    async with open_research(settings_for(tmp_path), api=api, in_thread=at_once, clock=clock) as research:
+        run = await research.start("why?")
+        await trio.sleep(10)
+        ahead = -3_600.0
+        assert (await research.result(run)).seconds == 10.0
+        view = await ended(research, run)
+        ahead = 3_600.0
+    took = trio.current_time()
+    assert 10.0 < view.seconds <= took
+    async with open_research(settings_for(tmp_path), api=api, in_thread=at_once, clock=clock) as research:
+        assert (await research.result(run)).seconds == view.seconds
 
 
 async def test_data_that_does_not_fit_its_schema_is_told_with_the_text(tmp_path: Path) -> None:

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 import trio
 
+from responses_mcp.errors import ResearchClosed
+from responses_mcp.research.runs import Research
+from responses_mcp.research.runs_file import RunsFileUnusable
 from responses_mcp.testing import Error
 from tests.research.upstream import ended, in_file, researching, slow
 
@@ -38,3 +41,44 @@ async def test_a_row_says_that_its_request_is_sent_also_where_one_without_backgr
         assert sent is not None
         assert not kept
         assert (await ended(research, run_id)).status == "completed"
+
+
+async def test_a_run_whose_research_is_closed_while_its_row_is_written_is_not_sent(tmp_path: Path) -> None:
+    upstream = slow()
+    closed: list[bool] = []
+
+    async def start(research: Research) -> None:
+        try:
+            await research.start("why?")
+        except ResearchClosed:
+            closed.append(True)
+
+    async with trio.open_nursery() as nursery:
+        async with researching(upstream, tmp_path, in_thread=disk(1.0)) as research:
+            nursery.start_soon(start, research)
+            await trio.sleep(0.5)
+        await trio.sleep(10.0)
+    assert closed == [True]
+    assert upstream.asked == []
+
+
+async def test_a_refusal_that_cannot_be_written_ends_the_run_as_one_that_cost_nothing(tmp_path: Path) -> None:
+    upstream = slow()
+    upstream.script = [Error(400, "No.")]
+    fails = False
+
+    async def use(work: Callable[[], Any]) -> Any:
+        await trio.lowlevel.checkpoint()
+        if fails and upstream.asked:
+            raise RunsFileUnusable("locked")
+        return work()
+
+    async with researching(upstream, tmp_path, in_thread=use) as research:
+        fails = True
+        run_id = await research.start("why?")
+        view = await ended(research, run_id)
+        assert (view.status, view.maybe_paid) == ("failed", False)
+        fails = False
+        await research.start("why?")  # which looks at what goes on
+        [(status, maybe_paid)] = in_file(tmp_path, "SELECT status, maybe_paid FROM run WHERE id = ?", run_id)
+        assert (status, maybe_paid) == ("failed", 0)

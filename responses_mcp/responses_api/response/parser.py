@@ -29,9 +29,7 @@ LONGEST_ANSWER = 1_000_000  # characters; twice of what models write at most
 _CUT_OFF = (
     "[The answer was cut off here: the model reached its output limit. Ask for less, or lower the reasoning effort.]"
 )
-_SHORTENED = (
-    "[Cut here: the first {shown:,} of {all:,} characters are shown. Ask for a shorter answer, or for a part of it.]"
-)
+_SHORTENED = "[Cut here: the first {shown:,} of {all:,} characters are shown. server.max_result_chars sets how many.]"
 _SENTENCE_ENDS = ("\n", ". ", "! ", "? ", "。", "！", "？")
 # The names under which an annotation may tell when its page was published; the API's own tells nothing.
 _DATES = ("published_at", "published_date", "publication_date", "date_published", "date")
