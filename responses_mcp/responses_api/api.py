@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import count
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _NOTHING_LEARNT = ParameterFallback()
-_ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make an encoder for each body
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode
 # Streamed whether or not anybody watches: gateways close connections that are silent for a minute or four, and what
 # they cut may have been paid for.
 STREAMED: Final[JsonObject] = {"stream": True, "stream_options": {"include_obfuscation": False}}
@@ -309,8 +309,13 @@ class ResponsesApi:
             await self._connections.aclose()
 
 
+_instructions_as_json: Final = lru_cache(maxsize=8)(_ENCODE)  # the longest text of a body, which others share
+
+
 def _as_json(body: JsonObject) -> bytes:
-    text = _ENCODE(body)
+    text = _ENCODE({name: value for name, value in body.items() if name != "instructions"})
+    if "instructions" in body:
+        text = f'{{"instructions": {_instructions_as_json(body["instructions"])}, {text[1:]}'
     try:
         return text.encode()
     except UnicodeEncodeError:  # a lone surrogate

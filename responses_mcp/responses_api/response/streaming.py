@@ -215,7 +215,7 @@ class ResponseStream:
         output = [item for item in output if item.get("type") != "message" or item.get("content")]
         kinds = [item.get("type") for item in output]
         lacking = [] if "web_search_call" in kinds else [b'"web_search_call"']
-        lacking += [] if [*annotations_of(answer_messages(output))] else [b"_citation"]
+        lacking += [b"_citation"] if next(annotations_of(answer_messages(output)), None) is None else []
         if "message" in kinds and not any(word in data for word in lacking for _, data in self._kept):
             return output
         told = [(kind, _object(data)) for kind, data in self._kept]
