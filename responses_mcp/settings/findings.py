@@ -47,9 +47,10 @@ class Findings:
         self._redact = Redactor()
 
     def keep_secret(self, value: str) -> None:
-        """Learn a value that no finding may show; "Bearer abc" holds the secret "abc"."""
-        self._secrets |= {each for each in (value.strip(), *value.split()) if len(each) >= _SHORTEST_SECRET}
-        self._redact = Redactor(self._secrets)
+        """Learn a value that no finding may show."""
+        if len(value.strip()) >= _SHORTEST_SECRET:
+            self._secrets.add(value.strip())
+            self._redact = Redactor(self._secrets)
 
     def holds_secret(self, text: str) -> bool:
         """Tell whether text contains a secret, or what has the form of one."""

@@ -38,6 +38,11 @@ def test_a_key_in_its_place_is_kept_and_never_shown(tmp_path: Path) -> None:
     silent(loaded, CANARY, OPAQUE, OPAQUE[::-1], "hushhushhush")
 
 
+def test_the_words_of_a_key_that_was_not_filled_in_are_no_secrets(tmp_path: Path) -> None:
+    environ = {"OPENAI_API_KEY": "put your key here", "MODEL_ANSWER": "gpt-here", "DEBUG": "~/where.log"}
+    assert clean(load(tmp_path, environ=environ)).settings.model_profiles["answer"].model == "gpt-here"
+
+
 @pytest.mark.parametrize(
     "form", ["{}", "x{}", "{} y", "https://u:{}@h", "http://{}.h/?a@b", "https://h/?k={}", "http://{}.h", "/tmp/{}*"]
 )
