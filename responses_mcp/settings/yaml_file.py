@@ -145,9 +145,9 @@ def _learn_secrets(root: Mapping[str, object], environ: Mapping[str, str], findi
     section = openai if is_mapping(openai) else {}
     headers = section.get("headers_env")
     for name in (section.get("api_key_env"), *(headers.values() if is_mapping(headers) else ())):
-        value = environ.get(name, "") if isinstance(name, str) else ""
-        for secret in (value, *(value.split() if name != section.get("api_key_env") else ())):
-            findings.keep_secret(secret)  # "Bearer abc" holds the secret "abc"
+        secret = environ.get(name, "") if isinstance(name, str) else ""
+        for each in (secret, *(secret.split() if name != section.get("api_key_env") else ())):
+            findings.keep_secret(each)  # "Bearer abc" holds the secret "abc"
     for key in _KEYS_OF_API:
         within, _, name = key.rpartition(".")
         value = (section if within else root).get(name)
