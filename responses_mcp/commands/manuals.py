@@ -6,7 +6,8 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import asdict, replace
 from difflib import get_close_matches
@@ -49,7 +50,7 @@ from responses_mcp.manuals.files.unserved import (
     in_words,
     other_kinds,
 )
-from responses_mcp.manuals.requests import LsRequest, ReadRequest, ScanRequest
+from responses_mcp.manuals.requests import ReadRequest, ScanRequest
 from responses_mcp.manuals.requests.parsing import parse_search
 from responses_mcp.manuals.requests.paths import file_type, parts_of
 from responses_mcp.manuals.results.search_results import OUT_OF_TIME, SearchRow, meant_by
@@ -69,22 +70,9 @@ _HITS: Final = 10
 _HITS_ON_SCREEN: Final = 5  # with the first one in sight on 24 lines
 _LINES_OF_TEXT: Final = 2
 _WORD: Final = re.compile(r"[a-zA-Z0-9]{3,40}|[\u3400-\u9fff々]{2,20}|[ァ-ヶー]{2,40}")
-_ASKING: Final = {
-    "and",
-    "are",
-    "can",
-    "does",
-    "for",
-    "from",
-    "how",
-    "long",
-    "the",
-    "what",
-    "when",
-    "where",
-    "which",
-    "with",
-}
+_ASKING: Final = frozenset(
+    ["and", "are", "can", "does", "for", "from", "how", "long", "the", "what", "when", "where", "which", "with"]
+)
 _MOST_HITS: Final = 50
 _MOST_COMPARED: Final = 2_000  # files whose names a slip may have meant
 _ALIKE: Final = 0.8  # of 1
@@ -175,8 +163,7 @@ async def _index(manuals: Manuals, settings: ManualsSettings, options: argparse.
     if options.embed:
         _check_embeds(settings)
     reports: list[IndexReport] = []
-    names = options.manual or await _names(manuals, settings)
-    kinds: list[dict[str, int]] = []
+    names = options.manual or await _names(settings)
     unreadable: dict[str, str] = {}
     for name in names:
         try:
@@ -186,9 +173,8 @@ async def _index(manuals: Manuals, settings: ManualsSettings, options: argparse.
             unreadable[name] = _only_of_one(error)
             report = IndexReport(name, 0, 0, 0.0, {"": UNREADABLE}, None)
         reports.append(report)
-        kinds.append(await _in_thread(other_kinds, _folder(settings), [report.manual_id]))
         if not options.json:
-            _say_report(report, kinds[-1])
+            _say_report(report)
     await _remark_links(settings)
     if not (unreadable or any(report.files for report in reports)):
         remark(NO_FILES)
@@ -202,9 +188,8 @@ async def _index(manuals: Manuals, settings: ManualsSettings, options: argparse.
             {
                 **{key: value for key, value in asdict(report).items() if key != "in_memory"},
                 "seconds": round(report.seconds, 3),
-                "not_served": others,
             }
-            for report, others in zip(reports, kinds, strict=True)
+            for report in reports
         ]
         path = _index_file(settings) if why is None else None
         say_json({"manuals": shown, "index": {"path": path, "in_memory": why}, **filled})
@@ -263,14 +248,14 @@ def _forget(settings: ManualsSettings, options: argparse.Namespace) -> None:
         say("There is no index of these manuals.")
 
 
-def _say_report(report: IndexReport, kinds: Mapping[str, int]) -> None:
+def _say_report(report: IndexReport) -> None:
     unindexed = {
         path: reason for path, reason in report.unindexed.items() if reason not in (OTHER_FORMAT, NEEDS_EXTRA)
-    }  # in `kinds`
+    }  # in `not_served`
     out = len(unindexed)
     done = f", {report.changed:,} of them new or changed, {report.seconds:.1f} s" if "" not in unindexed else ""
     told = f"{report.manual_id}: {counted(report.files, 'file')}{done}"
-    say("; ".join(filter(None, (told, in_words(kinds), f"{out:,} not indexed:" if out else ""))))
+    say("; ".join(filter(None, (told, in_words(report.not_served), f"{out:,} not indexed:" if out else ""))))
     for path, reason in sorted(unindexed.items())[:_MOST_LISTED]:
         say(f"  {path or report.manual_id} ({_WHY.get(reason, reason)})")
     if out > _MOST_LISTED:
@@ -296,7 +281,7 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
     query = " ".join([*options.query, *options.rest])
     if not query.strip():
         raise Stop("QUERY is blank; say what to look for.", code=WRONG)
-    names = [] if options.manual else await _names(manuals, settings)
+    names = [] if options.manual else await _names(settings)
     asked = parse_search({"query": query, "path_prefix": options.path})
     manual_ids = tuple(options.manual or ())
     began = trio.current_time()
@@ -391,28 +376,28 @@ def _with_options(told: str, settings: ManualsSettings, options: argparse.Namesp
 # ls
 
 
-async def _ls(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> None:
+async def _ls(_: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> None:
     if options.manual:
         await _list_folder(settings, options)
         return
     folder = _folder(settings)
     shown: list[JsonObject] = []
     unreadable: list[str] = []
-    for name in await _names(manuals, settings):
-        files: int | None = None
+    for name in await _names(settings):
         try:
-            files = await _in_thread(_count_files, folder, name)
+            files, others = await _in_thread(_count_files, folder, name)
         except ManualsError as error:
             unreadable.append(_only_of_one(error))
-        shown.append({"manual_id": name, "files": files, "not_served": await _in_thread(other_kinds, folder, [name])})
+            files, others = None, {}
+        shown.append({"manual_id": name, "files": files, "not_served": others})
     if options.json:
         say_json({"manuals": shown})
     else:
         wide = max(columns(each["manual_id"]) for each in shown)
         for each in shown:
-            name, others = each["manual_id"], in_words(each["not_served"])
+            name, told = each["manual_id"], in_words(each["not_served"])
             many = _WHY[UNREADABLE] if each["files"] is None else counted(each["files"], "file")
-            say(f"{name}{' ' * (wide - columns(name))}  {many}{f'; {others}' if others else ''}")
+            say(f"{name}{' ' * (wide - columns(name))}  {many}{f'; {told}' if told else ''}")
         await _remark_links(settings)
         if not (unreadable or any(each["files"] for each in shown)):
             remark(NO_FILES)
@@ -450,8 +435,10 @@ def _is_file(folder: Folder, manual_id: str, path: str) -> bool:
     return True
 
 
-def _count_files(folder: Folder, manual_id: str) -> int:
-    return sum(1 for _ in folder.walk(manual_id, unchecked, {}))
+def _count_files(folder: Folder, manual_id: str) -> tuple[int | None, dict[str, int]]:
+    """Return how many files of a manual are served, and of others how many there are by their endings."""
+    others: Counter[str] = Counter()
+    return sum(1 for _ in folder.walk(manual_id, unchecked, {}, others=others)), dict(others)
 
 
 # read
@@ -459,10 +446,8 @@ def _count_files(folder: Folder, manual_id: str) -> int:
 
 async def _read(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> None:
     result = None if options.all or options.char is not None else await _section(manuals, options)
-    if options.char is not None and not options.all:
-        await _piece(manuals, settings, options)
-    elif result is None:
-        await _scan(manuals, options)
+    if result is None:
+        await _scan(manuals, settings, options, _LONG if options.char is not None and not options.all else _ALL)
     elif options.json:
         say_json(result)
     else:
@@ -499,71 +484,47 @@ def _take_apart(options: argparse.Namespace, parser: Parser) -> None:
 
 async def _section(manuals: Manuals, options: argparse.Namespace) -> dict[str, Any] | None:
     """Return the section that a line is in, None for JSON, which has none."""
-    request = ReadRequest(options.manual, options.path, options.line, _ALL)
     try:
+        request = ReadRequest(options.manual, options.path, options.line, _ALL, any_line=True)
         result, end = await manuals.read(request)
     except ManualsError as error:
         if error.code == "invalid_scope":
             return None
-        if "nearest" not in error.details:
-            raise
-        above = [each["start_line"] for each in error.details["nearest"] if each["start_line"] < options.line]
-        try:
-            result, end = await manuals.read(replace(request, start_line=max(above, default=1)))
-        except ManualsError:
-            if above:
-                raise
-            result, end = await manuals.read(replace(request, start_line=None))  # nothing is above it
-        within = await _has_line(manuals, options)
-        why = "is no heading" if within else "is past the end of the file"
-        where = "begins before it" if end.line <= options.line else "comes next"
-        said = f"line {options.line} {why}; this is the section that {where}, on line {end.line}"
-        begin = options.line - _ABOVE
-        if within and end.line < begin and len(result["text"]) > _LONG:
+        raise
+    line = options.line or end.line
+    if line != end.line:
+        where = "begins before it" if end.line < line else "comes next"
+        said = f"line {line} is no heading; this is the section that {where}, on line {end.line}"
+        begin = line - _ABOVE
+        if end.line < begin and len(result["text"]) > _LONG:
             lines = result["text"].splitlines(keepends=True)[begin - end.line :]
             result, said = {**result, "text": "".join(lines)}, f"{said}, from line {begin} on"
         remark(f"{said}.")
     return {**result, "ref": {"manual_id": end.manual_id, "path": end.path, "start_line": end.line}}
 
 
-async def _has_line(manuals: Manuals, options: argparse.Namespace) -> bool:
-    """Tell whether the file has the line that was asked for, which may be a blank one behind a section."""
-    try:
-        await manuals.scan(ScanRequest(options.manual, options.path, options.line, None, 1))
-    except ManualsError:
-        return False
-    return True
+async def _scan(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace, most: int) -> None:
+    """Write a file, from a line or character on if one was given, up to `most` characters.
 
-
-async def _piece(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> None:
-    """Write some of a file, from a character on."""
-    page = await manuals.scan(ScanRequest(options.manual, options.path, None, options.char, _LONG))
-    if options.json:
-        say_json(page)
-        return
-    _say_read(page["text"], page.get("decoding_replacements", 0))
-    if not page["eof"]:
-        more = str(page["next_cursor"]["char_offset"])
-        command = _command(settings, options, "read", options.manual, options.path, "--char", more)
-        remark(f"there is more, from character {more} on: {command}")
-
-
-async def _scan(manuals: Manuals, options: argparse.Namespace) -> None:
-    """Write a file, from a line or character on if one was given; as it comes, unless it must be one document."""
-    most = _ALL if options.json else _PAGE
-    request = ScanRequest(options.manual, options.path, options.line, options.char, most)
+    It is written as it comes, unless it must be one document.
+    """
+    request = ScanRequest(options.manual, options.path, options.line, options.char, most if options.json else _PAGE)
     if options.json:
         say_json(await manuals.scan(request))
         return
     replaced = 0
     while True:
-        page = await manuals.scan(request)
+        page = await manuals.scan(replace(request, max_chars=min(most, _PAGE)))
         replaced += page.get("decoding_replacements", 0)
-        if page["eof"]:
+        following = page["next_cursor"]["char_offset"]
+        if page["eof"] or most <= _PAGE:
             break
         say_text(page["text"])
-        request = replace(request, start_line=None, char_offset=page["next_cursor"]["char_offset"])
+        request = replace(request, start_line=None, char_offset=following)
     _say_read(page["text"], replaced)
+    if following is not None:
+        command = _command(settings, options, "read", options.manual, options.path, "--char", str(following))
+        remark(f"there is more, from character {following} on: {command}")
 
 
 def _say_read(text: str, replaced: int) -> None:
@@ -577,14 +538,8 @@ def _say_read(text: str, replaced: int) -> None:
 # What all of them need
 
 
-async def _names(manuals: Manuals, settings: ManualsSettings) -> list[str]:
-    names: list[str] = []
-    listing = await manuals.ls(LsRequest())
-    while True:
-        names += [item["id"] for item in listing["items"]]
-        if "next_id" not in listing:
-            break
-        listing = await manuals.ls(LsRequest(listing["next_id"]))
+async def _names(settings: ManualsSettings) -> list[str]:
+    names = await _in_thread(_folder(settings).manuals)
     if names:
         return names
     links = await _in_thread(about_links, settings.root or "")

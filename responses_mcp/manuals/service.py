@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -70,7 +70,11 @@ _FEW: Final = 3  # sections of a find, which are little
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What indexing a manual came to. `unindexed` maps paths to the reason for which they are not in the index."""
+    """What indexing a manual came to.
+
+    `unindexed` maps paths to the reason for which they are not in the index; `not_served` counts files of other formats
+    by their endings.
+    """
 
     manual_id: str
     files: int
@@ -78,6 +82,7 @@ class IndexReport:
     seconds: float
     unindexed: dict[str, str]
     in_memory: str | None
+    not_served: dict[str, int] = field(default_factory=dict[str, int])
 
 
 class Manuals:
@@ -236,7 +241,8 @@ class Manuals:
         if changes is not None and changes.hindered is not None:
             unindexed.update(dict.fromkeys(changes.changed, changes.hindered))
         files = changes.files if changes is not None else 0
-        return IndexReport(name, files, changed, seconds, unindexed, self._threads.in_memory)
+        others = dict(changes.others) if changes is not None else {}
+        return IndexReport(name, files, changed, seconds, unindexed, self._threads.in_memory, others)
 
     async def outstanding(self, manual_id: str) -> Outstanding:
         """Return how much of a manual `embed` would embed, of what is indexed."""

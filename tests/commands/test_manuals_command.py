@@ -651,10 +651,10 @@ def test_a_file_that_should_be_listed_is_told_to_be_read(manuals: Command) -> No
     assert manuals("ls", "guide", "auth/tokens.md") == (2, "", f"openai-responses-mcp: {told}\n")
 
 
-def test_a_line_behind_the_end_of_a_file_shows_the_last_section_and_says_so(manuals: Command) -> None:
+def test_a_line_behind_the_end_of_a_file_is_refused_with_the_last_line(manuals: Command) -> None:
     code, out, err = manuals("read", "guide", "auth/tokens.md", "--line", "6000")
-    assert (code, out != "") == (0, True)
-    assert "line 6000 is past the end of the file; this is the section that begins before it" in err
+    assert (code, out) == (2, "")
+    assert "--line 6000 is outside the file; pass a line from 1 to 12, its last." in err
 
 
 def test_find_shows_the_line_of_json_on_which_the_match_is(manuals: Command) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import os
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -152,6 +152,13 @@ class Text:
             outline = PLAIN[self._type](Lines(self.spans(), ENOUGH_OF_A_LINE))
             self._anchors.outline = outline
         return outline
+
+    def heading_above(self, line: int) -> int | None:
+        """Return the line of the heading above a line; 1 for a preamble, None where nothing is above it."""
+        self.offset_of(line)  # there must be one
+        outline = self.outline()
+        number = bisect_right(outline.headings, line, key=attrgetter("line"))
+        return outline.headings[number - 1].line if number else 1 if outline.has_preamble else None
 
     def section(self, wanted: int | None, enough: int) -> Section:
         """Find the section whose heading is on a line, by default the first; its length is exact up to `enough`.

@@ -123,7 +123,10 @@ def read(
 def _from_match(text: Text, request: ReadRequest) -> tuple[Section, int]:
     """Return the section that is asked for, and where to begin: at its heading, unless the match is too far from it."""
     enough = request.max_chars + 1
-    section = text.section(request.start_line, enough)
+    line = request.start_line
+    if request.any_line and line is not None:
+        line = text.heading_above(line)
+    section = text.section(line, enough)
     match = request.char_offset
     if match is None and request.match_line is not None:
         with suppress(ManualsError):  # the file has fewer lines than it had
@@ -131,7 +134,7 @@ def _from_match(text: Text, request: ReadRequest) -> tuple[Section, int]:
     behind = min(_BEHIND_A_MATCH, request.max_chars // 2)
     if match is None or match + behind <= section.start + request.max_chars:
         return section, section.start
-    longer = text.section(request.start_line, match - section.start + enough)
+    longer = text.section(line, match - section.start + enough)
     if match >= longer.end:  # the file has changed
         return section, section.start
     before = max(match - min(_BEFORE_A_MATCH, request.max_chars // 4), section.start)

@@ -89,7 +89,8 @@ class HitsRequest:
 class ReadRequest:
     """Read the section whose heading is at `start_line` (1-based), or the first one, up to `max_chars` characters.
 
-    `match_line`, or `char_offset` in the file, is where a search found its best match: what is read has it.
+    `match_line`, or `char_offset` in the file, is where a search found its best match: what is read has it. With
+    `any_line`, `start_line` may be any line of the section.
     """
 
     manual_id: str
@@ -98,6 +99,7 @@ class ReadRequest:
     max_chars: int = DEFAULT_CHARS
     match_line: int | None = None
     char_offset: int | None = None
+    any_line: bool = False
 
 
 @dataclass(frozen=True, slots=True)
