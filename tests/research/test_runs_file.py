@@ -181,6 +181,14 @@ def test_old_runs_are_forgotten_unless_they_go_on_and_so_are_files_moved_aside(f
     assert [path.exists() for path in asides] == [False, True]
 
 
+def test_nothing_of_a_forgotten_run_stays_in_the_file(file: RunsFile, clock: Clock) -> None:
+    add(file, row(status="completed", label="a label that nobody else has"))
+    clock.now += 86_401
+    assert b"nobody else has" in file.path.read_bytes()
+    file.forget(1)
+    assert b"nobody else has" not in b"".join(each.read_bytes() for each in file.path.parent.iterdir())
+
+
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0 or sys.platform == "darwin", reason="modes must count")
 def test_a_file_that_cannot_be_written_is_read(file: RunsFile) -> None:
     add(file, row())
