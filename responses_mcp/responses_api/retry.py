@@ -18,7 +18,7 @@ import time
 from bisect import bisect, insort
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from operator import attrgetter
@@ -42,9 +42,15 @@ _LIMITS = tuple(
 # float() would also take nan, 1_000 and the digits of other scripts.
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 _UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "milli": 0.001}
-_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(ms|milli|[dhms])[a-z]{0,9}(?:, | and )?")
+_PART = re.compile(
+    r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(ms|milli|[dhms])(?:ays?|(?:ou)?rs?|in(?:ute)?s?|(?:s?ec)(?:ond)?s?)?(?![a-z])"
+    r"(?:,? (?:and )?)?"
+)
 _DURATION = re.compile(f"(?:{_PART.pattern}){{1,9}}")
-_AGAIN = re.compile(rf"\b(?:(?:again|retry|resets?) (?:in|after)|wait(?: for)?) (?P<seconds>{_DURATION.pattern})")
+_AGAIN = re.compile(
+    r"\b(?:(?:again|retry(?:ing)?|resets?)[ -](?:in|after)|wait(?: for)?):? (?:~|(?:[a-z]{1,9} ){1,2}|)"
+    rf"(?P<seconds>{_DURATION.pattern}|(?<=: )[0-9]{{1,9}}(?![0-9:]))"
+)
 
 
 def backoff(retries_done: int, random: float) -> float:
@@ -114,7 +120,7 @@ def limits_in(headers: Mapping[str, str]) -> Iterator[tuple[float | None, float]
 def seconds_until(text: str) -> float | None:
     """Return the seconds of a number or of a duration such as `6m0s`, or until a moment; None for another text.
 
-    A moment is a date of HTTP, or (milli)seconds since 1970. The seconds are at most a day, and 0 for what has passed.
+    A moment is a date of HTTP or ISO, or (milli)seconds since 1970. What has passed is 0, and the most is a day.
     """
     text = text.strip()
     if _NUMBER.fullmatch(text):
@@ -125,7 +131,7 @@ def seconds_until(text: str) -> float | None:
         seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
     else:
         try:
-            date = parsedate_to_datetime(text)
+            date = datetime.fromisoformat(text) if text[4:5] == "-" else parsedate_to_datetime(text)
             seconds = date.replace(tzinfo=date.tzinfo or UTC).timestamp() - time.time()
         except (ValueError, TypeError, IndexError, OverflowError):
             return None

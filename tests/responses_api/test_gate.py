@@ -60,7 +60,8 @@ def order(stub: StubConnections) -> list[int]:
 
 @pytest.mark.parametrize(("text", "seconds"), [
     ("1s", 1), ("6m0s", 360), ("20ms", 0.02), ("1h2m3.5s", 3723.5), ("12", 12), ("0.25", 0.25), ("0s", 0),
-    ("1d", 86_400), ("99999d", 86_400),
+    ("1d", 86_400), ("99999d", 86_400), ("3h 2m", 10_920), ("1 h 5 min", 3_900), ("2 hours and 3 minutes", 7_380),
+    ("2001-01-01T00:00:00Z", 0), ("2999-01-01T09:00:00+09:00", 86_400), ("2999-01-01", 86_400),
     *((text, None) for text in ("", "s", "soon", "-1s", "1e9s", "nan", "inf", "１s", "6s ago")),
 ])  # fmt: skip
 def test_durations_are_read_as_the_api_writes_them_and_bounded(text: str, seconds: float | None) -> None:
@@ -93,7 +94,9 @@ async def test_an_empty_limit_is_kept_also_where_its_headers_name_no_kind(name: 
 @pytest.mark.parametrize("refusal", [
     limited("6"), limited(said="Rate limit reached for gpt-5.2. Please try again in 6s. Visit the page of limits."),
     limited(said="Please try again in 5 seconds, 1000ms."), Reply(429, limits(0, "6s"), limited().pieces),
-], ids=["Retry-After", "words", "parts", "headers"])  # fmt: skip
+    limited(said="Try again in about 6 seconds."), limited(said="Retry-After: 6"), limited(said="Please retry after: 6s."),
+    limited(said="Wait for at least 5 s 1000 ms."), limited(said="Your limit resets in ~6s"),
+], ids=["Retry-After", "words", "parts", "headers", "about", "header in words", "colon", "at least", "tilde"])  # fmt: skip
 async def test_behind_a_refusal_one_request_goes_at_the_time_it_names_and_all_in_order_behind_it(
     refusal: Reply, autojump_clock: MockClock
 ) -> None:
