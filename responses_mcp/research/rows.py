@@ -87,15 +87,14 @@ InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 class OwnRun:
     """A run whose request this process sends, or has sent: its row as it was `written` last, and its response.
 
-    `began` is its beginning on Trio's clock. `cancelling` is true once it is cancelled here, and `late` where it was
-    stopped since its time was over. `writing` is held while its row is written.
+    `began` is its beginning on Trio's clock. `cancelling` is true once it is cancelled here. `writing` is held while
+    the row is written.
     """
 
     written: Row
     handle: Handle
     began: float
     cancelling: bool = False
-    late: bool = False
     writing: trio.Lock = field(default_factory=trio.Lock)
 
     @property

@@ -82,6 +82,8 @@ class Research:
     Each method may raise `ConfigError` and `RunsFileUnusable`.
     """
 
+    _tasks: trio.Nursery  # what goes on when its caller has left: runs, and cancels; `hold` opens it
+
     def __init__(self, settings: Settings, rows: Rows, meter: Meter, nursery: trio.Nursery) -> None:
         self.redact = rows.stored.api.redact
         self.outgoing = OutgoingText(settings.privacy.outgoing_secrets, settings.openai.secrets)
@@ -89,8 +91,7 @@ class Research:
         self._rows = rows
         self._meter = meter
         self._nursery = nursery
-        self._lasting: trio.Nursery | None = None  # of what goes on when its caller has left: runs and cancels
-        self._bound = trio.CancelScope(shield=True)  # of that
+        self._bound = trio.CancelScope(shield=True)  # of `_tasks`
         self._closing = trio.Event()
         self._masked = LastOf[Mapping[str, int]](_MOST_LISTED)  # what was, in questions of this process
         self._is_used = False
@@ -356,7 +357,6 @@ class Research:
             if trio.current_time() >= end and handle.sent == (sent is not None):
                 break
         if handle.id is None or not handle.kept:
-            own.late = handle.sent
             handle.stop()
         else:
             await self._rows.cancel_at_api(own.row, late=True)
@@ -387,14 +387,16 @@ class Research:
             await self._meter.settle(call_of(row), MAYBE_PAID if is_sent else UNSENT)
         elif error is not None and not isinstance(error, ResponsesMcpError):
             raise error
+        elif error is None and handle.sent and row.key:
+            pass  # it was left
         elif not handle.sent:
             # The row as written: where that could not be done, it says that the request was sent.
             await rows.end(own.written, "failed", str(error or NEVER_ASKED), failure=error)
-        elif own.late:
+        elif error is None and not self._closing.is_set():  # it was stopped since its time was over
             why = too_late(row)
             why += "" if row.kept else " This API keeps nothing that could be taken up; it may cost something."
             await rows.end(row, "failed", why, failure=DeadlineExceeded(why, maybe_paid=True), maybe_paid=True)
-        elif error is not None or not row.key:  # else it was left
+        else:
             await rows.end(row, "failed", why_lost(row, error), failure=error, maybe_paid=True)
 
     # How far a run is
@@ -519,15 +521,10 @@ class Research:
         finally:
             self._first_look.set()
 
-    @property
-    def _tasks(self) -> trio.Nursery:
-        assert self._lasting is not None  # noqa: S101  # by `hold`
-        return self._lasting
-
     async def hold(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Hold the tasks that go on when their callers have left, from `started` until `close`."""
         with self._bound:
-            async with trio.open_nursery() as self._lasting:
+            async with trio.open_nursery() as self._tasks:
                 task_status.started()
                 await self._closing.wait()
 
