@@ -136,14 +136,9 @@ class Rows:
         self._in_thread = in_thread
         self.clock = clock
         folder = settings.research.state_dir
-        self._file = RunsFile(Path(folder), clock) if folder else None  # "" would be the working directory
+        self.file = RunsFile(Path(folder), clock) if folder else None  # "" would be the working directory
 
     # The file
-
-    @property
-    def has_folder(self) -> bool:
-        """Tell whether there is a folder for runs."""
-        return self._file is not None
 
     @cached_property
     def account(self) -> str:
@@ -157,7 +152,7 @@ class Rows:
 
         Cancelling this leaves it to go on.
         """
-        file = self._file
+        file = self.file
         assert file is not None  # noqa: S101  # by the callers of `Research`
 
         def do() -> T:

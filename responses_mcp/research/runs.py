@@ -169,7 +169,7 @@ class Research:
         this cancels the run: it is the call that wanted the answer. Raises as `start` does, and why the run was
         refused; `RunsFileUnusable` only where nothing was sent, and nothing will be.
         """
-        if not self._rows.has_folder:
+        if self._rows.file is None:
             raise RunsFileUnusable("research.state_dir is not set")
         self._ready()
         row = self._row(body, profile, caller)
@@ -412,7 +412,7 @@ class Research:
         """
         end = trio.current_time() + read_seconds("wait_seconds", wait_seconds)
         self._ready()
-        _require_id(run_id)
+        run_id = _read_id(run_id)
         await trio.lowlevel.checkpoint()  # a caller that asks again and again would stop all else, the run too
         told, pause = None, _FIRST_PAUSE
         await self._rows.heed_others(run_id)
@@ -468,7 +468,7 @@ class Research:
         on. Raises as `result` does.
         """
         self._ready()
-        _require_id(run_id)
+        run_id = _read_id(run_id)
         if on_phase is not None:
             on_phase("cancelling")
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -499,7 +499,7 @@ class Research:
             raise ResearchClosed(_CLOSED)
         if self._settings.problems:
             raise ConfigError(self._settings.problems)
-        if not self._rows.has_folder:
+        if self._rows.file is None:
             raise ConfigError(
                 [
                     "research.state_dir is not set; set it to a folder of yours, or load settings with "
@@ -536,10 +536,11 @@ class Research:
         self._bound.deadline = trio.current_time() + 1.5 * LEAVING  # ends are written behind the second for ids
 
 
-def _require_id(run_id: object) -> None:
-    if not isinstance(run_id, str) or not run_id.strip():
-        what = "missing" if run_id is None or isinstance(run_id, str) else "not a text"
-        raise BadArgument(f"run_id is {what}; pass the one that a run was begun with.")
+def _read_id(run_id: object) -> str:
+    read = read_word("run_id", run_id)
+    if read is None:
+        raise BadArgument("run_id is missing; pass the one that research gave, or list the runs to see it.")
+    return read
 
 
 def open_research(

@@ -15,7 +15,7 @@ from responses_mcp.errors import BadArgument, ResponsesMcpError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from responses_mcp.protocol.revisions import Fetched, Refused
-from responses_mcp.responses_api.request.arguments import MOST_DAYS, read_number, read_word
+from responses_mcp.responses_api.request.arguments import MOST_DAYS, read_number
 from responses_mcp.toolsets.base import CallContext, Feature, Method, RpcError, Task, Tool, ToolFailure, ToolSuccess
 from responses_mcp.toolsets.calls import SIZE, Done, tool_of
 from responses_mcp.toolsets.research_definitions import LONGEST_WAIT, TEMPLATE, USUAL_LIST, USUAL_WAIT, definitions
@@ -104,12 +104,12 @@ async def _begun(research: Research, shown: Definition, context: CallContext, ar
 async def _viewed(research: Research, shown: Definition, context: CallContext, arguments: Mapping[str, Any]) -> RunView:
     """Begin, wait for or cancel a run, and return how far it is."""
     if shown.name == "research_cancel":
-        return await research.cancel(_run_id(arguments))
+        return await research.cancel(arguments.get("run_id", ""))
     wait = read_number("wait_seconds", arguments.get("wait_seconds"), least=0, most=LONGEST_WAIT)
     if shown.name == "research":
         run_id = await _begun(research, shown, context, arguments)
     else:
-        run_id = _run_id(arguments)
+        run_id = arguments.get("run_id", "")
     return await _waited_for(research, context, run_id, USUAL_WAIT if wait is None else wait)
 
 
@@ -135,10 +135,3 @@ async def _waited_for(research: Research, context: CallContext, run_id: str, sec
 
 def _failed(_: ResponsesMcpError | None, text: str) -> ToolFailure:
     return ToolFailure(text)
-
-
-def _run_id(arguments: Mapping[str, Any]) -> str:
-    run_id = read_word("run_id", arguments.get("run_id"))
-    if run_id is None:
-        raise BadArgument("run_id is missing; pass the one that research gave, or look it up with research_list.")
-    return run_id

@@ -1181,7 +1181,7 @@ async def test_a_run_that_is_cancelled_while_its_connection_is_made_is_never_sen
         (lambda research: research.list("many"), "limit"),
         (lambda research: research.result("run_1", wait_seconds="long"), "wait_seconds"),
         (lambda research: research.result("run_1", wait_seconds=-1), "wait_seconds"),
-        (lambda research: research.result(5), "^run_id is not a text; pass the one"),
+        (lambda research: research.result(5), "^run_id is 5; it must be a text"),
         (lambda research: research.result(None), "^run_id is missing; pass the one"),
     ],
 )
