@@ -10,6 +10,7 @@ from responses_mcp.secrets import Redactor
 
 _OPAQUE: Final = r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{24,}"
 _SHORTEST_SECRET: Final = 4  # characters, as a `Redactor` has it
+_SHORTEST_REFUSED: Final = 16  # a key such as `lm-studio`, or an organisation in a header, is a word of other values
 _AT_MOST: Final = 50  # a file can hold a hundred thousand wrong keys; nobody reads past the first few
 
 
@@ -53,8 +54,9 @@ class Findings:
             self._redact = Redactor(self._secrets)
 
     def holds_secret(self, text: str) -> bool:
-        """Tell whether text contains a secret, or what has the form of one."""
-        return any(secret in text for secret in self._secrets) or Redactor()(text) != text
+        """Tell whether text contains a long secret, or what has the form of one."""
+        known = any(secret in text for secret in self._secrets if len(secret) >= _SHORTEST_REFUSED)
+        return known or Redactor()(text) != text
 
     def may_be_key(self, text: str) -> bool:
         """Tell whether text holds a secret, or is 24 or more letters and digits in one run, as some keys are."""

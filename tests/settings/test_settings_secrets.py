@@ -38,6 +38,14 @@ def test_a_key_in_its_place_is_kept_and_never_shown(tmp_path: Path) -> None:
     silent(loaded, CANARY, OPAQUE, OPAQUE[::-1], "hushhushhush")
 
 
+def test_a_short_key_or_header_may_be_a_word_of_other_values(tmp_path: Path) -> None:
+    yaml = "openai: {base_url: https://llm.acme.example/v1, headers_env: {OpenAI-Organization: ORG}}\n"
+    environ = {"OPENAI_API_KEY": "lm-studio", "ORG": "acme", "MODEL_ANSWER": "lm-studio/acme-7b", "DEBUG": "/acme.log"}
+    loaded = clean(load(tmp_path, yaml, environ))
+    assert loaded.settings.openai.base_url == "https://llm.acme.example/v1"
+    assert loaded.settings.model_profiles["answer"].model == "lm-studio/acme-7b"
+
+
 def test_the_words_of_a_key_that_was_not_filled_in_are_no_secrets(tmp_path: Path) -> None:
     environ = {"OPENAI_API_KEY": "put your key here", "MODEL_ANSWER": "gpt-here", "DEBUG": "~/where.log"}
     assert clean(load(tmp_path, environ=environ)).settings.model_profiles["answer"].model == "gpt-here"
