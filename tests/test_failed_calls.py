@@ -109,6 +109,12 @@ async def test_a_failed_body_with_a_finished_call_is_not_repeated(status: str) -
     assert (requests, "may have been paid for" in told) == (1, True)
 
 
+@pytest.mark.parametrize("more", [{"usage": {"input_tokens": 9}}, {"output": [CALL]}], ids=["usage", "output"])
+async def test_a_status_whose_body_tells_of_work_is_not_repeated(more: dict[str, Any]) -> None:
+    told, requests = await reason(Json({**failed()["response"], **more}, 500))
+    assert (requests, "may have been paid for" in told, "It broke." in told) == (1, True, True)
+
+
 # The same failure, wherever it comes
 
 PASSING = [

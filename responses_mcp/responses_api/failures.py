@@ -338,7 +338,9 @@ def http_error(head: Head, beginning: bytes) -> UpstreamError:
         return _refusal(Failure(head.status, words="It is not a JSON object."), head, beginning)
     said = _structure(beginning[:LONGEST_READ].decode("utf-8", "replace"))
     failure = read_failure(said, head.redact) or Failure()
-    return _refusal(failure._replace(status=head.status), head, beginning)
+    error = _refusal(failure._replace(status=head.status), head, beginning)
+    _note_work(error, as_object(said))
+    return error
 
 
 def refusal_in(value: object, head: Head, beginning: bytes) -> UpstreamError | None:
@@ -367,7 +369,7 @@ def response_error(response: JsonObject, redact: Redact, progress: Progress = "a
 
     `progress` is how far the request had come, as far as its events tell.
     """
-    status, given, output = map(response.get, ("status", "error", "output"))
+    status, given = response.get("status"), response.get("error")
     failure = read_failure({"error": given}, redact) if given else None
     if failure is None:
         if status not in (None, "completed", "failed", "incomplete"):
@@ -380,14 +382,20 @@ def response_error(response: JsonObject, redact: Redact, progress: Progress = "a
             failure = Failure(code="content_filter", labels=("content filter",), words=stopped)
         else:
             return None
-    for item in objects(output, repeat(None, _MOST_MEMBERS)):
+    error = _error(failure, progress)
+    _note_work(error, response)
+    return error
+
+
+def _note_work(error: UpstreamError, response: JsonObject) -> None:
+    """Tell an error what the Response that it came with has: output, or a count of what was used, may be paid for."""
+    if _has_used(response):
+        error.advance("accepted")
+        error.retryable, error.maybe_paid = False, True
+    for item in objects(response.get("output"), repeat(None, _MOST_MEMBERS)):
         is_message = item.get("type") == "message"
         if item and (item.get("content") if is_message else item.get("status") in _WORKED):
-            progress = "begun"
-    error = _error(failure, progress)
-    if _has_used(response):
-        error.retryable, error.maybe_paid = False, True
-    return error
+            error.advance("begun")
 
 
 def _has_used(response: JsonObject) -> bool:

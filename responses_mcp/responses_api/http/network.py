@@ -55,6 +55,7 @@ _CLOSED = trio.BrokenResourceError, trio.ClosedResourceError
 _BROKEN = (*_CLOSED, h11.ProtocolError)
 _AT_END: Final = h11.DONE, h11.DONE, (b"", False)  # both sides, and nothing came behind
 _LONGEST_HEAD: Final = 100 * 1024  # bytes
+_new_http: Final = partial(h11.Connection, h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD)
 PORTS: Final = {"http": 80, "https": 443}
 _UNUSABLE: Final = "The address in openai.base_url, or that of the proxy, cannot be used; correct it."
 
@@ -78,10 +79,6 @@ def url_of(text: str) -> httpx.URL:
 def port_of(url: httpx.URL) -> int:
     """Return the port that a URL of http or https names, or means."""
     return url.port or PORTS[url.scheme]
-
-
-def _new_http() -> h11.Connection:
-    return h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD)
 
 
 class HttpConnection:
@@ -185,8 +182,7 @@ class HttpConnection:
         """Put TLS over the connection, and over the TLS of a proxy."""
         if self._route.tls is None or self._received:
             raise trio.BrokenResourceError("bytes before the TLS handshake")
-        tls = trio.SSLStream(over, self._route.tls, server_hostname=host, https_compatible=True)
-        self._stream = tls
+        tls = self._stream = trio.SSLStream(over, self._route.tls, server_hostname=host, https_compatible=True)
         with trio.fail_after(CONNECT_TIMEOUT):
             await tls.do_handshake()
         return tls
