@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from responses_mcp.errors import LimitReached
 from responses_mcp.settings import LimitSettings, Profile, ResearchSettings, UsageSettings
 from responses_mcp.settings.model import ModelPrice, Settings
 from responses_mcp.testing import bodies
+from responses_mcp.usage.bill import Call
 from responses_mcp.usage.limits import Amount, Budget, dollars
 from responses_mcp.usage.meter import Caller, Meter
 from responses_mcp.usage.models import PriceList, guess
@@ -74,27 +76,37 @@ class Truth:
     limit: float
     spent: float = 0.0
     running: dict[int, tuple[float, float]] = field(default_factory=dict[int, tuple[float, float]])  # guess, cost
+    killed: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])  # guess, and how long it runs
     beyond: float = 0.0  # what the sentence allows since the last admission
     most_beyond: float = 0.0
     refused: int = 0
     admitted: int = 0
 
-    def room(self) -> tuple[float, int]:
-        return self.spent + sum(guessed for guessed, _ in self.running.values()), len(self.running)
+    def room(self, at: float) -> tuple[float, int, float]:
+        """Return what is counted, how many calls run, and what is spent, for a call that began then."""
+        held = [guessed for guessed, _ in self.running.values()]
+        spent = self.spent + sum(guessed for guessed, until in self.killed if until <= at)
+        held += [guessed for guessed, until in self.killed if until > at]
+        return spent + sum(held), len(held), spent
 
-    def admit(self, number: int, guessed: float, cost: float) -> None:
-        counted, running = self.room()
+    def admit(self, number: int, at: float, guessed: float, cost: float) -> None:
+        counted, running, spent = self.room(at)
         fits = counted + guessed <= self.limit + 1e-9
-        assert fits or (not running and self.spent < self.limit)
+        assert fits or (not running and spent < self.limit)
         self.running[number] = guessed, cost
         self.admitted += 1
         self.beyond = sum(max(0.0, cost - guessed) for guessed, cost in self.running.values()) if fits else cost
 
-    def refuse(self, guessed: float, room: tuple[float, int]) -> None:
-        counted, running = room
+    def refuse(self, guessed: float, room: tuple[float, int, float]) -> None:
+        counted, running, spent = room
         assert counted + guessed > self.limit, "it fits with its guess"
-        assert running or self.spent >= self.limit - 1e-6, "it could have gone alone"
+        assert running or spent >= self.limit - 1e-6, "it could have gone alone"
         self.refused += 1
+
+    def kill(self, number: int, until: float) -> None:
+        """Leave the row of a call behind, whose server is gone."""
+        guessed, _ = self.running.pop(number)
+        self.killed.append((guessed, until))
 
     def settle(self, number: int, spent: float) -> None:
         del self.running[number]
@@ -103,18 +115,29 @@ class Truth:
         self.most_beyond = max(self.most_beyond, self.spent - self.limit)
 
 
+BEGAN = ContextVar[float]("BEGAN", default=NOW)  # when the call of this task began
+
+
+def now() -> float:
+    return NOW + trio.current_time()
+
+
 class Server:
     """One server with its meter, and what it has learnt of the costs of each kind of call."""
 
     def __init__(self, truth: Truth, rng: random.Random, settings: Settings) -> None:
         self.truth, self.rng = truth, rng
-        self.meter = Meter(settings, now=lambda: NOW, in_thread=self.slowly)
+        self.settings = settings
+        self.meter = self.new_meter()
         self.dearest: dict[Profile, float] = {}
+
+    def new_meter(self) -> Meter:
+        return Meter(self.settings, now=now, in_thread=self.slowly)
 
     async def slowly(self, work: Callable[[], Any]) -> Any:
         """Do what the ledger does in a thread, and tell a refusal what was spent and held at that moment."""
         await trio.sleep(self.rng.choice((0, 0.01, 0.3)))
-        room = self.truth.room()
+        room = self.truth.room(BEGAN.get())
         try:
             return work()
         except LimitReached as error:
@@ -130,14 +153,22 @@ class Server:
         tokens = int(cost * 1e6 / PRICES[profile.model].input)
         cost = tokens * PRICES[profile.model].input / 1e6
         fate = rng.choice(("counted", "counted", "counted", "counted", "unsent", "refused", "lost", "cancelled"))
-        guessed = max(estimate, self.dearest.get(profile, 0.0))
+        guessed, at = max(estimate, self.dearest.get(profile, 0.0)), now()
+        BEGAN.set(at)
         try:
+            if self.settings.usage.ledger and rng.random() < 0.1:
+                guessed, takes = estimate, rng.uniform(0, 15)
+                call = Call(str(number), at, "answer", profile.model, None, takes)
+                await self.new_meter().admit(call, profile, background=bool(profile.background))
+                truth.admit(number, at, guessed, guessed)
+                truth.kill(number, int(at + takes) + 1)
+                return
             with trio.CancelScope() as scope:
                 async with self.meter.call(Caller("answer"), profile) as bill:
-                    truth.admit(number, guessed, cost if fate == "counted" else guessed)
+                    truth.admit(number, at, guessed, cost if fate == "counted" else guessed)
                     await self.work(bill, fate, tokens, scope)
         except LimitReached as error:
-            truth.refuse(guessed, error.args[-1] if isinstance(error.args[-1], tuple) else truth.room())
+            truth.refuse(guessed, error.args[-1] if isinstance(error.args[-1], tuple) else truth.room(at))
             return
         spent = {"counted": cost, "unsent": 0.0, "refused": 0.0}.get(fate, guessed)
         truth.settle(number, spent)
@@ -194,3 +225,4 @@ def test_random_schedules_pass_a_limit_no_further_than_promised_and_refuse_nobod
     assert sum(truth.refused for truth in played) > SCHEDULES
     assert sum(truth.admitted for truth in played) > SCHEDULES
     assert any(truth.most_beyond > 0 for truth in played), "some calls go alone"
+    assert sum(len(truth.killed) for truth in played) > SCHEDULES // 10
