@@ -27,7 +27,7 @@ from responses_mcp.manuals.files.snippets import around
 from responses_mcp.manuals.files.texts import Lines, spans
 from responses_mcp.manuals.formats.document import Unserved
 from responses_mcp.manuals.index.rows import entries
-from responses_mcp.manuals.index.tokens import tokens_and_parts
+from responses_mcp.manuals.index.tokens import tokens
 from responses_mcp.manuals.requests.parsing import parse_find
 from responses_mcp.manuals.requests.paths import parse_child_id, parts_of
 from responses_mcp.manuals.results import decomposition
@@ -125,7 +125,7 @@ def row_shown(path: str) -> Callable[[str], object]:
     asked = query("a あ b Cd-e 12 取扱")
 
     def look(text: str) -> object:
-        return show(Row(1, path, 1, len(text), "a", "", "", "", ""), Text(1, 0, "a", text), asked)
+        return show(Row(1, path, 1, len(text), "a", "", "", ""), Text(1, 0, "a", text), asked)
 
     return look
 
@@ -216,7 +216,7 @@ SHORT_SCANS: dict[str, tuple[int, Callable[[str], object]]] = {
     "what a row of Markdown shows": (2**14, row_shown("a.md")),
     "a snippet": (2**18, lambda text: around(text, text[:9], text)),
     "folding": (2**18, normalise),
-    "tokens": (2**18, lambda text: tokens_and_parts(prepared(text))),
+    "tokens": (2**18, lambda text: tokens(prepared(text))),
     "reading on a terminal": (2**18, on_a_terminal),
     "words": (2**18, runs),
     "input byte by byte": (2**18, lambda text: feed(text, 1)),

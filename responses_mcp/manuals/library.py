@@ -31,7 +31,7 @@ from responses_mcp.manuals.requests import FindRequest, SearchRequest
 from responses_mcp.manuals.requests.paths import lies_below
 from responses_mcp.manuals.results.find_payload import Unscanned, packed
 from responses_mcp.manuals.results.search_results import Unsearched
-from responses_mcp.manuals.search.candidates import Below, Counts, Reader, rows_as_written
+from responses_mcp.manuals.search.candidates import Below, Counts, Reader, Text, rows_as_written
 from responses_mcp.manuals.search.everywhere import Everywhere, Ranked
 from responses_mcp.manuals.search.find import find
 from responses_mcp.manuals.search.meaning import Meaning
@@ -331,7 +331,11 @@ class Library:
         """Return the best rows with what they show, but those that another process has taken out meanwhile."""
         best = everywhere.best(most)
         with self._opened(unchecked).reading(unchecked) as connection:
-            texts = rows_as_written(connection, [each.row.id for each in best])
+            texts: dict[int, Text] = {}
+            for name in dict.fromkeys(each.manual_id for each in best):
+                if (manual := manual_of(connection, name)) is not None:
+                    ids = [each.row.id for each in best if each.manual_id == name]
+                    texts.update(rows_as_written(connection, manual, ids))
         return [(each, show(each.row, texts[each.row.id], everywhere.asked)) for each in best if each.row.id in texts]
 
     def _reader(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 # Soft hyphens, zero-width characters, marks of direction, variation selectors; and halves of surrogate pairs, which no
@@ -18,6 +19,8 @@ _PIECE: Final = re.compile("(?s:.{1,500})[^\0-\x7f\u3001\u3002\u4e00-\u9fff]{0,5
 # What NFKC would join to the word before it: marks of trade, and the numbers of notes. Units as in km² stay whole.
 _NOTE: Final = "[\u00b2\u00b3\u00b9\u2070\u2074-\u2079]"
 _RAISED: Final = re.compile(rf"[\u2120\u2122]+|(?<=[A-Za-z]{{3}})(?![\u00b2\u00b3]){_NOTE}+|(?<=[A-Za-z]{{4}}){_NOTE}+")
+_LONGEST_WORD: Final = 200  # characters
+_MAY_BE_RAISED: Final = re.compile("[\u00b2\u00b3\u00b9\u2070-\u2079\u2120\u2122]")
 _ACCENTS: Final = re.compile("([a-z\u0370-\u03ff\u0400-\u04ff])[\u0300-\u036f]+")
 _DASH: Final = re.compile("[\u2010-\u2015\u2043\u2212]")  # those that NFKC leaves
 
@@ -43,6 +46,7 @@ _LETTERS: Final = r"a-z\u00df-\u00f6\u00f8-\u02af\u0370-\u0374\u0376-\u03f5\u03f
 _INFLECTED: Final = re.compile(f"[{_LETTERS}]{{0,47}}[a-z]")  # what is longer is no word of a language
 _VOWEL: Final = re.compile("[aeiouy]")
 _BEAT: Final = re.compile("[aeiouy]+[^aeiouy]+")  # vowels and what follows them: about a syllable
+_DERIVED: Final = ("ly", "al", "ment", "ness")
 _SHORT: Final = re.compile(r"(?<![aeiouy])[aeiouy][^aeiouywx]\Z")
 _DOUBLED: Final = re.compile(r"(?<=..)([^aeiouylsz])\1\Z")
 _MOST_REMEMBERED: Final = 4096
@@ -74,6 +78,8 @@ def prepared(text: str) -> str:
 
 def unmarked(word: str) -> str:
     """Return a word without the marks on its letters: zurich for z\u00fcrich. Kana keep theirs."""
+    if len(word) > _LONGEST_WORD:  # time goes with the square of the marks on one letter
+        return "".join(unmarked(word[at : at + _LONGEST_WORD]) for at in range(0, len(word), _LONGEST_WORD))
     taken_apart = unicodedata.normalize("NFD", word)
     if taken_apart == word:
         return word
@@ -102,6 +108,8 @@ def alike(text: str) -> str:
 
 def without_raised(text: str) -> str:
     """Return a text as written with blanks for what is raised behind its words, as many as there were characters."""
+    if not _MAY_BE_RAISED.search(text):
+        return text
     return _RAISED.sub(lambda raised: " " * len(raised[0]), text)
 
 
@@ -120,11 +128,12 @@ def is_hiragana(word: str) -> bool:
     return _HIRAGANA.fullmatch(word) is not None
 
 
+@lru_cache(2**16)
 def stem(word: str) -> str:
     """Return what the forms of a folded word share: committed, commits and commit are one word.
 
-    These are the inflections of Porter's stemmer and the nouns in -ion, but no further derivations: standardization is
-    a form of standardize and not of standard.
+    These are the inflections of Porter's stemmer, the nouns in -ion, -ment and -ness, and what -al and -ly make of
+    words, but no further derivations: standardization is a form of standardize and not of standard.
     """
     if len(word) < 4 or word in _NOUNS or not _INFLECTED.fullmatch(word):
         return _NOUNS.get(word, word)
@@ -133,6 +142,9 @@ def stem(word: str) -> str:
     word = without_inflection(word)
     if word.endswith("ie") and len(word) > 4:
         word = f"{word[:-2]}y"  # as those of policy, the plurals of cookie and movie end in -ies
+    for ending in _DERIVED:
+        if word.endswith(ending) and beats(word.removesuffix(ending)) > 1:
+            word = word.removesuffix(ending)
     if len(word) > 3:
         word = without_final_e(word)
     if word.endswith(("sion", "tion")) and beats(word[:-3]) > 1:

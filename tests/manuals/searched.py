@@ -35,16 +35,17 @@ def manual(
     connection = connection or in_memory()
     for statement in store._TABLES:
         connection.execute(statement)
-    connection.execute(update._WORDS.format(1))
+    for statement in update._WORDS:
+        connection.execute(statement.format(1))
     row = characters = 0
     for file, (path, text) in enumerate(files.items(), 1):
-        connection.execute("INSERT INTO file VALUES (?, 1, ?, '', '', NULL)", (file, path))
+        first = row + 1
         for entry in entries(path, document_of(path, text.encode(), unchecked), unchecked):
             row += 1
             characters += entry.length
-            connection.execute(update._INSERT, (row, file, *entry))
-    words = f"INSERT INTO words_1 (rowid, {update._TOKENS}) SELECT id, {update._TOKENS} FROM section"
-    connection.execute(words)
+            connection.execute(update._INSERT.format(1), (row, file, *entry))
+        given = (file, path, first, row + 1 - first)
+        connection.execute("INSERT INTO file VALUES (?, 1, ?, '', '', NULL, ?, ?)", given)
     return kind(connection, Manual(1, 1, len(files), row, characters), Counts())
 
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.files.texts import decoded
 from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.formats.document import Document
-from responses_mcp.manuals.index.tokens import tokens, tokens_and_parts
+from responses_mcp.manuals.index.tokens import tokens
 from responses_mcp.manuals.requests.paths import file_type
 from responses_mcp.manuals.words import prepared
 
 _LONGEST_TEXT: Final = 16_000  # characters of a row; a longer section has several
 _LONGEST_CRUMBS: Final = 400  # characters; every section below has them
-_NEWLINE: Final = re.compile("\n")
 
 
 class Entry(NamedTuple):
@@ -25,7 +24,7 @@ class Entry(NamedTuple):
 
     `line` is that of the heading; in a JSON file, the one that the row begins on. `text` is as it is served, from
     character `begin` of the file on, which is on `text_line`; it has so many characters. The tokens are those of the
-    title, of the headings above and the path, of the parts of names, and of the text, with blanks between.
+    title, of the headings above and the path, and of the text, with blanks between.
     """
 
     line: int
@@ -36,7 +35,6 @@ class Entry(NamedTuple):
     crumbs: str
     title_tokens: str
     above_tokens: str
-    name_tokens: str
     text_tokens: str
     text: str
 
@@ -46,10 +44,10 @@ def entries(path: str, document: Document, check: CancellationCheck) -> Iterator
     outline, text = document.outline, document.text
     if outline.is_excluded:
         return
-    place = path.rpartition(".")[0]
+    of_place = tokens(prepared(path.rpartition(".")[0]))
     is_json = file_type(path) == "json"
     name = path.rpartition("/")[2] if is_json else ""
-    begins = [0, *(newline.end() for newline in _NEWLINE.finditer(text))]
+    begins = list(accumulate(map((1).__add__, map(len, text.split("\n"))), initial=0))[:-1]
     front = text[: begins[outline.front_lines]] if 0 < outline.front_lines < len(begins) else ""
     for section in outline.places():
         begin = begins[section.text - 1] if section.text <= len(begins) else len(text)
@@ -57,12 +55,24 @@ def entries(path: str, document: Document, check: CancellationCheck) -> Iterator
         while begin < end and text[begin] == "\n":
             begin += 1
         crumbs = " > ".join(section.crumbs)[-_LONGEST_CRUMBS:]
+        above = " ".join([*map(_head_tokens, section.crumbs), of_place])[-_LONGEST_CRUMBS:]
         line = section.text + text.count("\n", begins[section.text - 1], begin) if begin < end else section.text
         for part in _parts(_Part(line, begin, text[begin:end].rstrip()), check):
             counted = f"{front}\n{part.text}" if front and begin else part.text
             begins_on = section.line + (part.line - line if is_json else 0)
             counted = decoded(counted) if is_json else counted
-            yield _entry(begins_on, part, section.title or name, (crumbs, place), counted)
+            yield Entry(
+                begins_on,
+                part.line,
+                part.begin,
+                len(part.text),
+                section.title or name,
+                crumbs,
+                _head_tokens(section.title or name),
+                above,
+                tokens(prepared(counted)),
+                part.text,
+            )
             front = ""
 
 
@@ -74,28 +84,9 @@ class _Part(NamedTuple):
     text: str
 
 
-def _entry(line: int, part: _Part, title: str, above: tuple[str, str], counted: str) -> Entry:
-    crumbs, place = above
-    text_tokens, names = tokens_and_parts(prepared(counted))
-    _, names_in_title = tokens_and_parts(prepared(title))
-    return Entry(
-        line,
-        part.line,
-        part.begin,
-        len(part.text),
-        title,
-        crumbs,
-        _head_tokens(shown_title(title)),
-        _head_tokens(f"{crumbs} {place}"),
-        f"{names_in_title} {names}".strip(),
-        text_tokens,
-        part.text,
-    )
-
-
 @lru_cache(64)  # sections beside each other have the same breadcrumbs
-def _head_tokens(text: str) -> str:
-    return tokens(prepared(text))
+def _head_tokens(title: str) -> str:
+    return tokens(prepared(shown_title(title)))
 
 
 def _parts(whole: _Part, check: CancellationCheck) -> Iterator[_Part]:

@@ -1,8 +1,8 @@
 """The index on disk: SQLite with full-text search, one file for a folder of manuals.
 
-A search finds rows of `section`, which have the text as written beside the tokens that the full-text table was given.
-Each manual has a full-text table of its own, so that how rare a token is does not depend on the other manuals. The
-tables are contentless: a row is deleted by giving exactly what was put in, which the row of `section` has.
+Each manual has a full-text table of its own, so that how rare a token is does not depend on the other manuals. Its rows
+are sections: the tokens, and beside them the text as written. The rows of a file have numbers that follow each other,
+which no row of another manual has.
 
 Several processes may use one file: SQLite's own lock lets one write at a time, readers see the last finished state. A
 file that is broken or foreign is replaced by a new one, to which all processes move when they next use it; another
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 APPLICATION_ID: Final = 0x6F726D63  # "ormc"
-VERSION: Final = 7 * 1000 + FORM
+VERSION: Final = 8 * 1000 + FORM
 
 _TABLES: Final = (
     """CREATE TABLE manual (
@@ -41,16 +41,10 @@ _TABLES: Final = (
 )""",
     """CREATE TABLE file (
     id INTEGER PRIMARY KEY, manual INTEGER NOT NULL, path TEXT NOT NULL,
-    stamp BLOB NOT NULL, digest BLOB NOT NULL, note TEXT,
+    stamp BLOB NOT NULL, digest BLOB NOT NULL, note TEXT, first INTEGER NOT NULL, sections INTEGER NOT NULL,
     UNIQUE (manual, path)
 )""",
-    """CREATE TABLE section (
-    id INTEGER PRIMARY KEY, file INTEGER NOT NULL, line INTEGER NOT NULL, text_line INTEGER NOT NULL,
-    begin INTEGER NOT NULL, length INTEGER NOT NULL, title TEXT NOT NULL, crumbs TEXT NOT NULL,
-    title_tokens TEXT NOT NULL, above_tokens TEXT NOT NULL, name_tokens TEXT NOT NULL, text_tokens TEXT NOT NULL,
-    text TEXT NOT NULL
-)""",
-    "CREATE INDEX section_of_file ON section (file)",
+    "CREATE INDEX file_of_section ON file (first, sections)",
     "CREATE TABLE model (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimensions INTEGER NOT NULL)",
     "CREATE TABLE vector (section INTEGER PRIMARY KEY, model INTEGER NOT NULL, data BLOB NOT NULL)",
     f"PRAGMA application_id = {APPLICATION_ID}",
@@ -385,6 +379,7 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
         return
     with suppress(FileNotFoundError):  # before there is anything in it that others must not read
         os.chmod(path, 0o600)  # noqa: PTH101
+    connection.execute("PRAGMA page_size = 16384")  # most rows fit into a half of it
     connection.execute("PRAGMA journal_mode = WAL")  # readers go on while somebody writes
     connection.execute("BEGIN IMMEDIATE")
     with connection:  # which commits, or rolls back
@@ -398,12 +393,12 @@ def _is_index(connection: sqlite3.Connection) -> bool:
     # One statement, so that what it says is of one state.
     ours, version, tables, known = connection.execute(
         "SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version), "
-        "count(*), count(CASE WHEN name IN ('manual', 'file', 'section', 'model', 'vector') THEN 1 END) "
+        "count(*), count(CASE WHEN name IN ('manual', 'file', 'model', 'vector') THEN 1 END) "
         "FROM sqlite_master"
     ).fetchone()
     if (ours, version, tables) == (0, 0, 0):
         return False
-    if (ours, version, known) != (APPLICATION_ID, VERSION, 5):
+    if (ours, version, known) != (APPLICATION_ID, VERSION, 4):
         raise broken("not an index of this program")
     return True
 

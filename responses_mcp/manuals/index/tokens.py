@@ -2,7 +2,8 @@
 
 A token of an alphabet is a stem without accents. A name is a token as a whole, without its joints, and so are its
 parts: `v-on` gives `von`, `v` and `on`; `Array.from` gives `array.from`, `array` and `from`. `E-104` and `E104` are one
-token, and so are `wi-fi` and `WiFi`. Japanese is cut into pairs of characters. Signs of code, such as `=>`, are tokens
+token, and so are `wi-fi` and `WiFi`. What capitals tell apart is marked: `getElement` gives `getelement`, `=get` and
+`=element`. Japanese is cut into pairs of characters. Signs of code, such as `=>`, are tokens
 too.
 """
 
@@ -10,15 +11,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
-from itertools import chain
 from operator import add
 from typing import Final
 
 from responses_mcp.manuals.words import CJK, LONG_VOWEL, stem, unmarked
 
-FORM: Final = 1
+FORM: Final = 3
 """Names this way of making tokens: an index that was made in another way is made anew."""
+
+PART: Final = "="
+"""Stands before a token that is only a part of a name, told apart by capitals or digits."""
 
 TOKENIZER: Final = "ascii tokenchars '!#$%&*+-./:<=>?@^_|~'"
 """What SQLite is given to cut tokens where they were joined: at blanks, and nowhere else."""
@@ -35,7 +37,6 @@ _NAME: Final = rf"{_WORD}(?:{_JOINT}{_WORD})*(?:\+\+|#(?![\w#]))?"
 PIECE: Final = re.compile(rf"[{CJK}]+|{_NAME}|{_SIGNS}")
 """What of a text becomes tokens: a run of Japanese, a word or a name of an alphabet, or signs."""
 
-_ASCII_PIECE: Final = re.compile(rf"{_NAME.replace(_LETTERS, '0-9A-Za-z')}|{_SIGNS}")
 _PARTS: Final = re.compile(_WORD)
 _FIRST_OF_JAPANESE: Final = "\u3005"
 _SEGMENTS: Final = re.compile(r"(?:\.|::)+[-_]*")
@@ -55,63 +56,53 @@ _APART: Final = re.compile(f"(?=({_KANJI})[{BETWEEN}]({_KANJI}))")
 _MOST_PARTS: Final = 8  # of a name that is a token as a whole
 _LONGEST_KEPT: Final = 40  # characters of a piece whose tokens are remembered
 _LONGEST_RUN_KEPT: Final = 6  # characters of a run of Japanese; longer ones hardly come again
-_MOST_KEPT: Final = 200_000
+_MOST_KEPT: Final = 300_000
 
 # Each begins at a word and never goes back, so that a text without end is read once.
 _CAMEL: Final = re.compile(r"(?<![A-Za-z0-9])(?:[A-Z]*+[a-z0-9]++[A-Z][A-Za-z0-9]*+|[A-Z]{2,}+[a-z]{2,}+[0-9]*+)")
 _CAMEL_PART: Final = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]{2,}")
 
 
+# Marks that are in no piece; between others a text can be cut in advance, because no piece goes over them.
+_APART_FROM_ALL: Final = str.maketrans(dict.fromkeys([*map(chr, range(32)), *'"$()[]{};`\\'], " "))
+_ENDS: Final = ",.:?!"
+
+
 class _Kept(dict[str, str]):
-    """What `make` makes of pieces, when first asked for. Long ones are not kept: in Japanese, over `longest_run`."""
+    """The tokens of chunks of text, made when first asked for; those of long chunks are not kept."""
 
-    def __init__(self, make: Callable[[str], str], longest_run: int) -> None:
-        super().__init__()
-        self._make = make
-        self._longest_run = longest_run
-
-    def __missing__(self, piece: str) -> str:
-        made = self._make(piece)
-        if len(piece) <= (self._longest_run if piece[0] >= _FIRST_OF_JAPANESE else _LONGEST_KEPT):
+    def __missing__(self, chunk: str) -> str:
+        if chunk[0] >= _FIRST_OF_JAPANESE:
+            made, most = " ".join(pairs(chunk)), _LONGEST_RUN_KEPT
+        else:
+            made, most = self._of_latin(chunk), _LONGEST_KEPT
+        if made == chunk:
+            made = chunk  # one object in place of two, which halves the memory that a text goes through
+        if len(chunk) <= most:
             if len(self) >= _MOST_KEPT:
                 self.clear()
-            self[piece] = made
+            self[chunk] = made
         return made
 
+    def _of_latin(self, chunk: str) -> str:
+        if chunk.islower() and chunk.isalpha():
+            return stem(plain(chunk))
+        if chunk[-1] in _ENDS and chunk[:-1].isalnum():
+            return self[chunk[:-1]]
+        pieces = PIECE.findall(chunk)
+        if pieces == [chunk]:
+            return " ".join(_of_latin(chunk))
+        return " ".join(filter(None, map(self.__getitem__, pieces)))
 
-def _tokens_of(piece: str) -> str:
-    return " ".join(pairs(piece) if piece[0] >= _FIRST_OF_JAPANESE else _of_latin(piece))
 
-
-def _parts_of(piece: str) -> str:
-    """Return the tokens of the words that capitals tell apart in a piece; nothing of most."""
-    if piece[0] >= _FIRST_OF_JAPANESE or (piece.isalpha() and (piece.islower() or piece.istitle())):
-        return ""
-    return " ".join(chain.from_iterable(map(solid_parts, _PARTS.findall(piece))))
-
-
-_KEPT: Final = _Kept(_tokens_of, _LONGEST_RUN_KEPT)
-_KEPT_PARTS: Final = _Kept(_parts_of, _LONGEST_KEPT)
+_KEPT: Final = _Kept()
 
 
 def tokens(text: str) -> str:
-    """Return the tokens of a prepared text in their order, each once for each place, with single blanks between."""
-    return " ".join(filter(None, map(_KEPT.__getitem__, _pieces(text))))
-
-
-def tokens_and_parts(text: str) -> tuple[str, str]:
-    """Return the tokens of a prepared text, and those of the words joined in names such as getElementById."""
-    pieces = _pieces(text)
-    parts = " ".join(filter(None, map(_KEPT_PARTS.__getitem__, dict.fromkeys(pieces))))
-    if parts:
-        parts = " ".join(dict.fromkeys(parts.split()))
-    return " ".join(filter(None, map(_KEPT.__getitem__, pieces))), parts
-
-
-def _pieces(text: str) -> list[str]:
-    if text.isascii():
-        return _ASCII_PIECE.findall(text)
-    return PIECE.findall(text.replace(LONG_VOWEL, "") if LONG_VOWEL in text else text)
+    """Return the tokens of a prepared text in their order, with single blanks between."""
+    ascii_only = text.isascii()
+    chunks = text.translate(_APART_FROM_ALL).split() if ascii_only else PIECE.findall(text.replace(LONG_VOWEL, ""))
+    return " ".join(filter(None, map(_KEPT.__getitem__, chunks)))
 
 
 def of_piece(piece: str) -> list[str]:
@@ -128,18 +119,21 @@ def _of_latin(piece: str) -> list[str]:
         return [piece.lower()] if len(name) == 1 else _of_latin(name)
     folded = plain(piece)
     if folded.isalpha():
-        return [stem(folded)]
+        return [stem(folded), *(f"{PART}{part}" for part in camel_parts(piece))]
     if "'" in folded:
         folded = "not" if folded in _NOT else _APOSTROPHE.sub("", folded)
     parts: list[str] = _PARTS.findall(folded.replace(",", ""))
     if len(parts) == 1:
-        return [of_word(parts[0])]
+        token = of_word(parts[0])
+        return [token, *(f"{PART}{part}" for part in solid_parts(piece) if token == parts[0])]
     if (even := _EVEN.fullmatch(folded)) is not None:
         return [even[1], folded]
     of_parts = map(of_word, parts)
     if len(parts) > _MOST_PARTS:
         return list(of_parts)
-    whole = ".".join(_JOINTS.sub("", segment) for segment in _SEGMENTS.split(folded))
+    whole = "".join(parts)
+    if "." in folded or "::" in folded:
+        whole = ".".join(_JOINTS.sub("", segment) for segment in _SEGMENTS.split(folded))
     return [stem(whole), *of_parts]
 
 

@@ -44,19 +44,23 @@ _ROWS_AT_ONCE: Final = 64
 _LOW_64: Final = 2**64 - 1
 _pack = struct.Struct("<4Q?").pack
 
+_COLUMNS: Final = ", ".join(each if each.endswith("_tokens") else f"{each} UNINDEXED" for each in Entry._fields)
 _WORDS: Final = (
-    "CREATE VIRTUAL TABLE words_{} USING fts5(title_tokens, above_tokens, name_tokens, text_tokens, content='', "
-    f'tokenize="{TOKENIZER}")'
+    f'CREATE VIRTUAL TABLE words_{{0}} USING fts5(file UNINDEXED, {_COLUMNS}, tokenize="{TOKENIZER}")',
+    # Bytes of postings that are gathered before they are written: else small pieces are merged over and over.
+    "INSERT INTO words_{0} (words_{0}, rank) VALUES ('hashsize', 8000000)",
 )
-
-
-_TOKENS: Final = "title_tokens, above_tokens, name_tokens, text_tokens"
-_INSERT: Final = f"INSERT INTO section (id, file, {', '.join(Entry._fields)}) VALUES (?, ?{', ?' * len(Entry._fields)})"  # noqa: S608
-
+# Row by row: before a statement for many rows, SQLite has the full-text table write what it has gathered.
+_INSERT: Final = (
+    f"INSERT INTO words_{{}} (rowid, file, {', '.join(Entry._fields)}) "  # noqa: S608  # constants
+    f"VALUES (?, ?{', ?' * len(Entry._fields)})"
+)
+_LAST: Final = "SELECT first + sections FROM file ORDER BY first DESC, sections DESC LIMIT 1"
+_DELETE: Final = "DELETE FROM words_{} WHERE rowid = ?"
 
 # What a manual has, less what it counts. Of all manuals at once that would be quicker, but not once for each of them.
 _MISSING: Final = """SELECT (SELECT count(*) - count(note) FROM file WHERE manual = {0}) - files,
-    (SELECT count(*) FROM file CROSS JOIN section ON section.file = file.id WHERE file.manual = {0}) - sections,
+    (SELECT coalesce(sum(sections), 0) FROM file WHERE manual = {0}) - sections,
     (SELECT count(*) FROM words_{0}_docsize) - sections FROM manual WHERE id = {0}"""
 
 
@@ -252,7 +256,8 @@ def begin(store: Store, name: str, check: CancellationCheck) -> Manual:
             # By chance, so that they are never the same as in an index that was thrown away.
             manual = Manual(_unique(), _unique(), 0, 0, 0)
             connection.execute("INSERT INTO manual VALUES (?, ?, ?, 0, 0, 0)", (manual.number, name, manual.generation))
-            connection.execute(_WORDS.format(manual.number))
+            for statement in _WORDS:
+                connection.execute(statement.format(manual.number))
     return manual
 
 
@@ -264,10 +269,11 @@ class _Known(NamedTuple):
     """A row of `file`; `note` says why the file has no sections, if it must not have any."""
 
     id: int
-    path: str
     stamp: bytes
     digest: bytes
     note: str | None
+    first: int
+    sections: int
 
 
 class _Transaction:
@@ -283,13 +289,15 @@ class _Transaction:
         self._number = changes.number
         self._files = self._sections = self._characters = 0  # more, or fewer, than before
         self._any = False
-        self._kept = Kept(connection)
-        self._next: int = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM section").fetchone()[0]
+        self._kept = Kept(connection, manual.number)
+        last = connection.execute(_LAST).fetchone()
+        self._next: int = last[0] if last else 1
 
     def known(self, path: str) -> _Known | None:
         """Return what the index has of a file."""
         row = self._connection.execute(
-            "SELECT id, path, stamp, digest, note FROM file WHERE manual = ? AND path = ?", (self._number, path)
+            "SELECT id, stamp, digest, note, first, sections FROM file WHERE manual = ? AND path = ?",
+            (self._number, path),
         ).fetchone()
         return None if row is None else _Known(*row)
 
@@ -341,44 +349,42 @@ class _Transaction:
     def _insert_file(self, path: str, stamp: bytes, note: str | None, digest: bytes = b"") -> int | None:
         self._any = True
         return self._connection.execute(
-            "INSERT INTO file (manual, path, stamp, digest, note) VALUES (?, ?, ?, ?, ?)",
-            (self._number, path, stamp, digest, note),
+            "INSERT INTO file (manual, path, stamp, digest, note, first, sections) VALUES (?, ?, ?, ?, ?, ?, 0)",
+            (self._number, path, stamp, digest, note, self._next),
         ).lastrowid
 
     def _add_file(self, path: str, stamp: bytes, digest: bytes, document: Document) -> None:
+        begin = self._next
         file = self._insert_file(path, stamp, None, digest)
         self._files += 1
         found = entries(path, document, self._check)
+        insert = _INSERT.format(self._number)
         while rows := list(islice(found, _ROWS_AT_ONCE)):  # a file of 16 MiB has too many to hold at once
             first, self._next = self._next, self._next + len(rows)
-            self._connection.executemany(_INSERT, ((number, file, *entry) for number, entry in enumerate(rows, first)))
-            self._connection.execute(
-                f"INSERT INTO words_{self._number} (rowid, {_TOKENS}) SELECT id, {_TOKENS} FROM section WHERE id >= ?",  # noqa: S608  # a number
-                (first,),
-            )
+            self._connection.executemany(insert, ((number, file, *entry) for number, entry in enumerate(rows, first)))
             self._kept.give_back(
                 (number, entry.title, entry.crumbs, entry.text) for number, entry in enumerate(rows, first)
             )
             self._sections += len(rows)
             self._characters += sum(entry.length for entry in rows)
+            self._connection.execute("UPDATE file SET sections = ? WHERE id = ?", (self._next - begin, file))
 
     def forget(self, known: _Known | None) -> None:
         """Remove a file and its rows."""
         if known is None:
             return
-        # A contentless table forgets a row only when told exactly what it was given.
-        words = f"words_{self._number}"
-        for number, length in self._connection.execute("SELECT id, length FROM section WHERE file = ?", (known.id,)):
+        numbers = range(known.first, known.first + known.sections)
+        self._kept.take(numbers)
+        (length,) = self._connection.execute(
+            f"SELECT coalesce(sum(length), 0) FROM words_{self._number} WHERE rowid BETWEEN ? AND ?",  # noqa: S608
+            (numbers.start, numbers.stop - 1),
+        ).fetchone()
+        delete = _DELETE.format(self._number)
+        for number in numbers:
             self._check()
-            self._connection.execute(
-                f"INSERT INTO {words} ({words}, rowid, {_TOKENS}) "  # noqa: S608  # a number
-                f"SELECT 'delete', id, {_TOKENS} FROM section WHERE id = ?",
-                (number,),
-            )
-            self._sections -= 1
-            self._characters -= length
-        self._kept.take(known.id)
-        self._connection.execute("DELETE FROM section WHERE file = ?", (known.id,))
+            self._connection.execute(delete, (number,))
+        self._sections -= known.sections
+        self._characters -= length
         self._connection.execute("DELETE FROM file WHERE id = ?", (known.id,))
         self._files -= known.note is None
         self._any = True

@@ -9,17 +9,15 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.index.store import Store
 
 _MODEL: Final = "SELECT id, dimensions FROM model WHERE name = ?"
 _ROOM: Final = 4 * 32 * 3_076  # bytes: requests, texts, and the largest vectors that are common
-# In the order of the sections' numbers, which goes on where the last batch ended; else each would sort all of them.
-_PENDING: Final = """FROM section CROSS JOIN file ON file.id = section.file
-    LEFT JOIN vector ON vector.section = section.id
-    WHERE file.manual = ? AND vector.model IS NOT ?"""
+_PENDING: Final = "FROM words_{0} LEFT JOIN vector ON vector.section = words_{0}.rowid WHERE vector.model IS NOT ?"
+_MANUAL: Final = "SELECT manual FROM file WHERE first <= ? ORDER BY first DESC, sections DESC LIMIT 1"
 
 
 class Model(NamedTuple):
@@ -49,30 +47,28 @@ def vectors(
 
 
 def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[tuple[int, str, str, str]]:
-    """Return the id, title, crumbs and text of sections."""
-    marks = ",".join(str(int(each)) for each in ids)
-    return connection.execute(
-        f"SELECT id, title, crumbs, text FROM section WHERE id IN ({marks}) ORDER BY id"  # noqa: S608  # numbers
-    ).fetchall()
+    """Return the id, title, crumbs and text of sections, of any manuals."""
+    return sorted(_of_sections(connection, "rowid, title, crumbs, text", ids))
 
 
 def places(connection: sqlite3.Connection, ids: Iterable[int]) -> list[tuple[str, int]]:
     """Return the path and line of sections."""
-    marks = ",".join(str(int(each)) for each in ids)
-    return connection.execute(
-        f"SELECT path, line FROM section JOIN file ON file.id = section.file WHERE section.id IN ({marks})"  # noqa: S608  # numbers
-    ).fetchall()
+    return list(_of_sections(connection, "(SELECT path FROM file WHERE id = file), line", ids))
+
+
+def _of_sections(connection: sqlite3.Connection, columns: str, ids: Iterable[int]) -> Iterator[Any]:
+    for each in ids:
+        for (manual,) in connection.execute(_MANUAL, (each,)):
+            yield from connection.execute(f"SELECT {columns} FROM words_{manual} WHERE rowid = ?", (each,))  # noqa: S608
 
 
 def lacking(connection: sqlite3.Connection, name: str, ids: Iterable[int]) -> list[tuple[int, str, str, str]]:
     """Return the id, title, crumbs and text of those sections that have no vectors of a model."""
-    marks = ",".join(str(int(each)) for each in ids)
-    without = f"vector.section IS NULL AND id IN ({marks})"
-    return connection.execute(
-        "SELECT id, title, crumbs, text FROM section LEFT JOIN vector ON vector.section = id AND vector.model = ? "  # noqa: S608  # numbers
-        f"WHERE {without} ORDER BY id",
-        (model_of(connection, name).id,),
-    ).fetchall()
+    wanted = set(ids)
+    model = model_of(connection, name)
+    return rows(
+        connection, wanted.difference(number for number, _ in vectors(connection, name, model.dimensions, wanted))
+    )
 
 
 def of_others(connection: sqlite3.Connection, name: str, ids: Iterable[int]) -> tuple[int, str]:
@@ -91,8 +87,9 @@ def pending(
 ) -> list[tuple[int, str, str, str]]:
     """Return the first rows of a manual that have no vectors of a model, of those whose ids are above `after`."""
     return connection.execute(
-        f"SELECT section.id, title, crumbs, text {_PENDING} AND section.id > ? ORDER BY section.id LIMIT ?",
-        (manual, model_of(connection, name).id, after, most),
+        f"SELECT words_{manual}.rowid, title, crumbs, text {_PENDING.format(manual)} "
+        f"AND words_{manual}.rowid > ? ORDER BY words_{manual}.rowid LIMIT ?",
+        (model_of(connection, name).id, after, most),
     ).fetchall()
 
 
@@ -103,8 +100,8 @@ def count_pending(connection: sqlite3.Connection, name: str, manual: int, most: 
     """
     row: tuple[int, int, int, int] = connection.execute(
         f"""SELECT count(*), coalesce(sum(length(text)), 0), coalesce(sum(length(CAST(text AS BLOB))), 0), count(model)
-        FROM (SELECT title || crumbs || substr(section.text, 1, ?) AS text, vector.model {_PENDING})""",  # noqa: S608
-        (most, manual, model_of(connection, name).id),
+        FROM (SELECT title || crumbs || substr(text, 1, ?) AS text, vector.model {_PENDING.format(manual)})""",  # noqa: S608
+        (most, model_of(connection, name).id),
     ).fetchone()
     return row
 
@@ -141,22 +138,23 @@ def write(
 
 
 class Kept:
-    """The vectors of a file that is being read again, for those of its sections that stay as they are."""
+    """The vectors of a file of a manual that is being read again, for those of its sections that stay as they are."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, manual: int) -> None:
         self._connection = connection
+        self._words = f"words_{manual}"
         self._vectors: dict[bytes, tuple[int, bytes]] = {}
 
-    def take(self, file: int) -> None:
-        """Take the vectors of a file out of the index."""
-        sections = "(SELECT id FROM section WHERE file = ?)"
+    def take(self, sections: range) -> None:
+        """Take the vectors of a file, which has these sections, out of the index."""
+        bounds = sections.start, sections.stop - 1
         found = self._connection.execute(
-            "SELECT title, crumbs, text, model, data FROM vector JOIN section ON section.id = vector.section "
-            "WHERE section.file = ?",
-            (file,),
+            f"SELECT title, crumbs, text, model, data FROM vector CROSS JOIN {self._words} AS words "  # noqa: S608
+            "ON words.rowid = section WHERE section BETWEEN ? AND ?",
+            bounds,
         )
         self._vectors = {_digest(title, crumbs, text): (model, data) for title, crumbs, text, model, data in found}
-        self._connection.execute(f"DELETE FROM vector WHERE section IN {sections}", (file,))  # noqa: S608
+        self._connection.execute("DELETE FROM vector WHERE section BETWEEN ? AND ?", bounds)
 
     def give_back(self, added: Iterable[tuple[int, str, str, str]]) -> None:
         """Put those of rows (id, title, crumbs, text) that are as before beside them."""

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, chain, pairwise, zip_longest
 from typing import Final, NamedTuple
 
+from responses_mcp.manuals.index.rows import Entry
+from responses_mcp.manuals.index.store import broken
 from responses_mcp.manuals.index.update import Manual
 from responses_mcp.manuals.requests.paths import lies_below
 from responses_mcp.manuals.search.query import Query, RequiredTerm, Term, pad
@@ -31,38 +33,34 @@ Counts = OrderedDict[tuple[Manual, str, int], int]
 """How many sections the index finds, remembered for states of manuals."""
 
 _COUNT: Final = "SELECT count(*) FROM (SELECT 1 FROM {0} WHERE {0} MATCH ? LIMIT ?)"
-# Rows that fit alike come in the order in which they were indexed: the same each time.
-_ORDER: Final = "bm25({0}, 4.0, 1.5, 0.5, 1.0), {0}.rowid"  # weights of title, above and path, parts of names, text
+# Weights of title, above and path, text. Rows that fit alike come in the order of the index: the same each time.
+_WEIGHTS: Final = {"title_tokens": 4.0, "above_tokens": 1.5, "text_tokens": 1.0}
+_ORDER: Final = f"bm25({{0}}, 0, {', '.join(str(_WEIGHTS.get(each, 0)) for each in Entry._fields)}), {{0}}.rowid"
 _BEST: Final = f"SELECT rowid FROM {{0}} WHERE {{0}} MATCH ? ORDER BY {_ORDER} LIMIT ?"  # noqa: S608  # constants
 # SQLite's full-text search takes bounds of ids, but no set of them.
 _BEST_BELOW: Final = (
     "SELECT {0}.rowid FROM {0} CROSS JOIN below ON below.id = {0}.rowid "  # noqa: S608  # constants
     f"WHERE {{0}} MATCH ? AND {{0}}.rowid BETWEEN ? AND ? ORDER BY {_ORDER} LIMIT ?"
 )
-_HOLDING: Final = (
-    "SELECT section.id FROM section JOIN file ON file.id = section.file WHERE file.manual = ? "
-    "AND (instr(lower(section.text), ?2) OR instr(lower(section.title), ?2)) ORDER BY section.id LIMIT ?"
-)
+_HOLDING: Final = "SELECT rowid FROM {0} WHERE instr(lower(text), ?1) OR instr(lower(title), ?1) ORDER BY rowid LIMIT ?"
 _ROWS: Final = (
-    "SELECT section.id, file.path, line, length, title, title_tokens, above_tokens, name_tokens, text_tokens "
-    "FROM section JOIN file ON file.id = section.file WHERE section.id IN ({})"
+    "SELECT words.rowid, path, line, length, title, title_tokens, above_tokens, text_tokens "
+    "FROM {} AS words JOIN file ON file.id = words.file WHERE words.rowid IN ({})"
 )
 _TEXTS: Final = (
-    "SELECT id, text_line, begin, crumbs, text, EXISTS (SELECT 1 FROM section AS before "
-    "WHERE before.id = section.id - 1 AND before.file = section.file AND before.line = section.line) "
-    "FROM section WHERE id IN ({})"
+    "SELECT rowid, text_line, begin, crumbs, text, EXISTS (SELECT 1 FROM {0} AS before "
+    "WHERE before.rowid = {0}.rowid - 1 AND before.file = {0}.file AND before.line = {0}.line) "
+    "FROM {0} WHERE rowid IN ({1})"
 )
 _BELOW: Final = (
-    "SELECT below.title, below.text FROM section AS above JOIN section AS below ON below.file = above.file "
-    "WHERE above.id = :id AND below.id > :id AND below.id <= :id + 3 AND instr(below.crumbs, above.title) "
-    "ORDER BY below.id"
+    "SELECT below.title, below.text FROM {0} AS above JOIN {0} AS below ON below.file = above.file "
+    "WHERE above.rowid = :id AND below.rowid IN (:id + 1, :id + 2, :id + 3) AND instr(below.crumbs, above.title) "
+    "ORDER BY below.rowid"
 )
-_FIRST: Final = "SELECT id FROM section WHERE file IN (SELECT id FROM file WHERE manual = ?) ORDER BY id LIMIT ?"
-_FILES: Final = "SELECT id, file FROM section WHERE id IN ({})"
-_OF_MANUAL: Final = "SELECT id, path FROM file WHERE manual = ?"
-_INTO_BELOW: Final = """INSERT OR IGNORE INTO below
-    SELECT section.id FROM file CROSS JOIN section ON section.file = file.id
-    WHERE file.manual = ? AND (file.path = ? OR (file.path >= ? AND file.path < ?))"""
+_FIRST: Final = "SELECT rowid FROM {} ORDER BY rowid LIMIT ?"
+_FILES: Final = "SELECT rowid, file FROM {} WHERE rowid IN ({})"
+_RANGES: Final = "SELECT path, first, sections FROM file WHERE manual = ? AND sections"
+_RANGES_BELOW: Final = f"{_RANGES} AND (path = ? OR (path >= ? AND path < ?))"
 
 
 class Row(NamedTuple):
@@ -75,7 +73,6 @@ class Row(NamedTuple):
     title: str
     title_tokens: str
     above_tokens: str
-    name_tokens: str
     text_tokens: str
 
 
@@ -133,8 +130,8 @@ class Reader:
         key = (self.manual, f"'{literal}", 0)
         if not literal or self._counts.get(key) == 0:
             return []
-        given = (self.manual.number, literal, _LOOKED_AT)
-        found = [each for (each,) in self._connection.execute(_HOLDING, given)]
+        given = (literal, _LOOKED_AT)
+        found = [each for (each,) in self._connection.execute(_HOLDING.format(self._table), given)]
         self._remember(key, len(found))
         return found
 
@@ -144,7 +141,7 @@ class Reader:
 
     def first(self, most: int) -> list[int]:
         """Return the ids of the first rows."""
-        return [each for (each,) in self._connection.execute(_FIRST, (self.manual.number, most))]
+        return [each for (each,) in self._connection.execute(_FIRST.format(self._table), (most,))]
 
     def best_of_files(self, found: list[int], most: int) -> tuple[list[int], bool]:
         """Return the first of some rows in each file, all rows if they are few, and whether these are all files."""
@@ -153,30 +150,33 @@ class Reader:
         first = dict[int, int]()
         for begin in range(0, len(found), _AT_ONCE):
             some = found[begin : begin + _AT_ONCE]
-            files = dict(self._connection.execute(_FILES.format(",".join(map(str, some)))).fetchall())
+            files = dict(self._connection.execute(_FILES.format(self._table, ",".join(map(str, some)))).fetchall())
             for each in some:
                 first.setdefault(files[each], each)
             if len(first) > most:
                 break
         return list(first.values())[:most], len(first) <= most
 
-    def rows(self, ids: Iterable[int]) -> list[Row]:
-        """Return rows by their ids, in no order."""
-        found = self._connection.execute(_ROWS.format(",".join(map(str, ids))))
+    def rows(self, ids: Sequence[int]) -> list[Row]:
+        """Return rows by their ids, in no order. Raises the error of a broken index if some are missing."""
+        found = self._connection.execute(_ROWS.format(self._table, ",".join(map(str, ids)))).fetchall()
+        if len(found) < len(ids):
+            raise broken("rows are missing")
         return [Row(*given[:5], *map(pad, given[5:])) for given in found]
 
     def texts(self, ids: Iterable[int]) -> dict[int, Text]:
         """Return the texts of rows by their ids."""
-        return rows_as_written(self._connection, ids)
+        return rows_as_written(self._connection, self.manual, ids)
 
 
-def rows_as_written(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Text]:
+def rows_as_written(connection: sqlite3.Connection, manual: Manual, ids: Iterable[int]) -> dict[int, Text]:
     """Return the texts of the rows that are there, by their ids; a blank one has those of the sections below it."""
     found: dict[int, Text] = {}
-    for number, *given in connection.execute(_TEXTS.format(",".join(map(str, ids)))).fetchall():
+    table = f"words_{manual.number}"
+    for number, *given in connection.execute(_TEXTS.format(table, ",".join(map(str, ids)))).fetchall():
         text = Text(*given)
         if not text.text.strip():
-            below = connection.execute(_BELOW, {"id": number}).fetchall()
+            below = connection.execute(_BELOW.format(table), {"id": number}).fetchall()
             text = text._replace(text="\n".join(chain.from_iterable(below)))
         found[number] = text
     return found
@@ -191,15 +191,16 @@ class Below(Reader):
     def __init__(self, connection: sqlite3.Connection, manual: Manual, counts: Counts, prefix: str) -> None:
         super().__init__(connection, manual, counts)
         connection.execute("CREATE TEMP TABLE below (id INTEGER PRIMARY KEY)")
+        files: set[tuple[str, int, int]] = set()
         for spelled in {prefix, unicodedata.normalize("NFC", prefix), unicodedata.normalize("NFD", prefix)}:
             # What comes between `a/` and `a0` in order begins with `a/`.
-            connection.execute(_INTO_BELOW, (manual.number, spelled, f"{spelled}/", f"{spelled}0"))
+            files.update(connection.execute(_RANGES_BELOW, (manual.number, spelled, f"{spelled}/", f"{spelled}0")))
+        if not files and not prefix.isascii():  # a part of it may be spelled in one way, a part in the other
+            every = connection.execute(_RANGES, (manual.number,))
+            files.update(each for each in every if lies_below(each[0], prefix))
+        ids = ((id_,) for _, first, many in files for id_ in range(first, first + many))
+        connection.executemany("INSERT INTO below VALUES (?)", ids)
         self._least, self._greatest = connection.execute("SELECT min(id), max(id) FROM below").fetchone()
-        if self._least is None and not prefix.isascii():  # a part of it may be spelled in one way, a part in the other
-            files = connection.execute(_OF_MANUAL, (manual.number,))
-            found = ((number,) for number, path in files if lies_below(path, prefix))
-            connection.executemany("INSERT INTO below SELECT id FROM section WHERE file = ?", found)
-            self._least, self._greatest = connection.execute("SELECT min(id), max(id) FROM below").fetchone()
 
     @property
     def is_empty(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Final
 
 from responses_mcp.manuals.index.tokens import (
     BETWEEN,
+    PART,
     PIECE,
     camel_parts,
     is_character,
@@ -109,6 +110,10 @@ class Term:
     def is_telling(self) -> bool:
         """Tell whether this is more than grammar."""
         return self.weight > _LITTLE
+
+    def is_part(self, padded: str) -> bool:
+        """Tell whether it is a part of a name in the tokens of a row."""
+        return f" {PART}{self.token} " in padded
 
     def hits(self, padded: str) -> int:
         """Count it in the tokens of a row, `padded` as `pad` does it."""
@@ -274,11 +279,12 @@ def _add(terms: dict[str, Term], more: Iterable[Term]) -> None:
 def _term(token: str, weight: float, parts: Iterable[str] = (), part_of: str = "") -> Term:
     if is_character(token):
         return Term(token, weight, f'"{token}" *', (f" {token}",), part_of)
+    match = f'"{token}" OR "{PART}{token}"' if token.isalnum() and token.isascii() else f'"{token}"'
     joined = " ".join(parts)
     if joined:
         spaced = f" {joined.replace(' ', '  ')} "
-        return Term(token, weight, f'("{token}" OR "{joined}")', (f" {token} ", spaced), part_of)
-    return Term(token, weight, f'"{token}"', (f" {token} ",), part_of)
+        return Term(token, weight, f'({match} OR "{joined}")', (f" {token} ", spaced), part_of)
+    return Term(token, weight, f"({match})", (f" {token} ",), part_of)
 
 
 def _latin(piece: str, of_it: list[str]) -> Iterator[Term]:
@@ -286,7 +292,7 @@ def _latin(piece: str, of_it: list[str]) -> Iterator[Term]:
 
     Words joined by a hyphen mostly are words of their own as well, as in two-dimensional.
     """
-    whole, *parts = of_it
+    whole, *parts = (each for each in of_it if each[0] != PART or not each[1:])
     if not parts:
         parts = camel_parts(piece)
         yield _term(whole, 1.0, mixed_parts(piece) or parts)
@@ -344,7 +350,7 @@ def latin_word(piece: str, of_it: Sequence[str]) -> Word:
     folded = plain(piece)
     parts = _PARTS.findall(folded) or [folded]
     of_solid = solid_parts(piece)
-    if len(parts) == 1 and len(of_it) == 1 and folded.isalpha() and len(of_solid) < 2:  # two make a name
+    if len(parts) == 1 and folded.isalpha() and len(of_solid) < 2:  # two make a name
         root = folded[: next((at for at, (a, b) in enumerate(zip(folded, of_it[0], strict=False)) if a != b), None)]
         root = root[: len(of_it[0])]
         letters = _ASCII if root.isascii() else r"[^\W_]"
@@ -442,4 +448,4 @@ def _required(text: str) -> Iterator[Term]:
                 yield Term(piece, 1.0, f'"{phrase}"', (f" {phrase.replace(' ', '  ')} ",))
         else:
             for whole, *parts in filter(None, [of_piece(piece)]):
-                yield _term(whole, 1.0, parts or solid_parts(piece))
+                yield _term(whole, 1.0, parts)

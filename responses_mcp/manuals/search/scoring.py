@@ -25,7 +25,7 @@ from responses_mcp.settings.model import LexicalSettings
 _K1: Final = 1.2
 _B: Final = 0.6
 _TITLE, _TITLE_B, _TITLE_LENGTH = 1.5, 0.5, 25
-_ABOVE, _NAMES = 0.5, 0.5
+_ABOVE, _IN_NAME = 0.5, 0.5
 _SHORTEST: Final = 450  # what is shorter counts as so long; Japanese says as much in a third of it
 _MOST_HITS: Final = 20
 
@@ -56,15 +56,9 @@ _BONUSES: Final = _HEAD + _AS_WRITTEN + _PHRASE + _CLOSE + _NUMBER + _CODE
 
 # A list of words wants a section that has them all. A sentence has words that its answer need not have, and a long text
 # that has them by chance is no answer: there coverage fades, and length counts for more.
-_FADES, _FADES_IN_JAPANESE = 0.9, 0.6  # of coverage
+_FADES, _FADES_IN_JAPANESE = 1.0, 0.6  # of coverage
 _SPOKEN_B, _SPOKEN_B_IN_JAPANESE = 0.25, 0.15  # more of `_B`
 _SAID_GRAMMAR: Final = 2  # words of it, with which a short text counts as being as short as it is
-
-# In a long sentence, a word that the best sections do not have says little, however rare it is.
-_FEEDBACK: Final = 0.5
-_FEEDBACK_ROWS: Final = 5
-_FEW_WORDS, _MANY_WORDS = 4, 8
-_OF_CODE: Final = 0.02  # the share of parts of names in a text from which on it is no prose
 
 _NEAR, _FAR = 40, 80  # characters
 _BESIDE: Final = 12
@@ -145,7 +139,6 @@ class Scorer:
         more_b = asked.spoken * (_SPOKEN_B if in_words else _SPOKEN_B_IN_JAPANESE)
         self._average = max(known.average, 1.0)
         self._shortest = min(_SHORTEST, self._average) * (1 - in_words * part(asked.grammar, 0, _SAID_GRAMMAR))
-        self._feeds_back = known.manuals == 1  # what one of several shares would lift the one that fits worst
         self._b = min((_B + more_b) * lexical.length_penalty_weight / 0.2, 1.0)
         self._coverage = (1 - fades) * _COVERAGE * (lexical.coverage_weight + _SPARSE_COVERAGE) / 0.85
         self._scale = share / ((1 + (1 - fades) * _COVERAGE + _BONUSES) * (1 + _NEXT * _FILE))
@@ -154,18 +147,16 @@ class Scorer:
     def look(self, row: Row) -> Scored:
         """Find the terms in a row; `score` makes scores of it."""
         found = Scored(row)
-        text, title, above, names = row.text_tokens, row.title_tokens, row.above_tokens + self._name, row.name_tokens
-        anywhere = f"{text}{title}{above}{names}"
+        text, title, above = row.text_tokens, row.title_tokens, row.above_tokens + self._name
+        anywhere = f"{text}{title}{above}"
         length = self._length(row)
         in_title = _TITLE / (1 - _TITLE_B + _TITLE_B * len(row.title) / _TITLE_LENGTH)
         for at, term in enumerate(self._terms):
-            if term.needles[0] not in anywhere and (len(term.needles) == 1 or term.needles[1] not in anywhere):
-                continue
             hits = min(term.hits(text), _MOST_HITS)
             more = in_title * term.hits(title) + _ABOVE * bool(term.hits(above))
             in_head = more > 0
-            if not hits and term.hits(names):
-                more += _NAMES
+            if not hits and term.is_part(anywhere):
+                more += _IN_NAME
             if hits or more:
                 count = hits / length + more
                 found.gains.append((at, count / (count + _K1), (hits + more) / (hits + more + _K1), in_head))
@@ -184,7 +175,7 @@ class Scorer:
                 lifting *= _WITHIN if required.match else 1.0
             else:
                 hits = required.hits(row.text_tokens)
-                more = required.hits(row.title_tokens) + required.hits(above) or required.hits(row.name_tokens)
+                more = required.hits(row.title_tokens) + required.hits(above)
             counts.append(hits + more)
             found.has_required += counting * bool(hits + more)
             if lifting and (hits or more):
@@ -197,23 +188,10 @@ class Scorer:
 
         `certainty` is known after that.
         """
-        weights = self.weights
-        share = _FEEDBACK * self._asked.spoken * part(len(weights), _FEW_WORDS, _MANY_WORDS)
-        if share and self._feeds_back and self._asked.in_words:
-            self._weigh(asked, weights)
-            top = sorted(asked, key=lambda each: -each.score)[:_FEEDBACK_ROWS]
-            names = sum(len(each.row.name_tokens) for each in top)
-            share *= 1 - part(names / max(sum(each.row.length for each in top), 1), 0, _OF_CODE)
-            seen = [0.0] * len(weights)
-            for each in top:
-                for at, gain, *_ in each.gains:
-                    seen[at] += gain
-            most = max(seen, default=0.0) or 1.0
-            weights = [weight * (1 - share + share * there / most) for weight, there in zip(weights, seen, strict=True)]
-        self._weigh(asked, weights)
+        self._weigh(asked)
         best = max((each.coverage for each in asked), default=0.0)
         self.certainty = best**_CERTAIN
-        self._weigh(looked, weights, best)
+        self._weigh(looked, best)
         scale = self._scale
         # A term that no row has takes nothing from the others, nor one that lifts nothing from those that do.
         held = [any(each) for each in zip(*(each.required for each in looked), strict=True)]
@@ -224,8 +202,9 @@ class Scorer:
             each.bonus = scale * _REQUIRED * self.certainty * each.has_required / (sum(held) or 1)
             each.bonus += lift * each.asked_for / lifting
 
-    def _weigh(self, rows: Sequence[Scored], weights: Sequence[float], best: float | None = None) -> None:
-        """Score rows by so much for each term, where `best` is the best coverage: of these rows, if it is None."""
+    def _weigh(self, rows: Sequence[Scored], best: float | None = None) -> None:
+        """Score rows, where `best` is the best coverage: of these rows, if it is None."""
+        weights = self.weights
         total = sum(weights) or 1.0
         covering = [weight * share for weight, share in zip(weights, self._covering, strict=True)]
         all_covering = sum(covering) or 1.0

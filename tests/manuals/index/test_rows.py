@@ -51,11 +51,6 @@ def test_json_has_rows_of_its_text_as_written_under_its_name() -> None:
     assert [row.text for row in rows("a.json", "")] == [""]
 
 
-def test_a_row_has_the_parts_of_the_names_in_its_title_and_text() -> None:
-    [row] = rows("a.md", "# HTTPServer\n\ngetElementById and plain Words\n")
-    assert row.name_tokens.split() == ["http", "server", "get", "element", "by", "id"]
-
-
 @pytest.mark.parametrize("text", ["設定", "😀 ok", "a\\u", "é"])
 def test_json_is_searched_for_the_characters_that_it_writes_as_numbers(text) -> None:
     [row] = rows("a.json", json.dumps({"a": text}))

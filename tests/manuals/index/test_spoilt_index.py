@@ -47,7 +47,7 @@ def deleting(*tables: str, where: str = "1") -> Callable[[Path], None]:
 
 def forget_words(file: Path) -> None:
     [(name,)] = running(file, "SELECT name FROM sqlite_master WHERE sql LIKE '%fts5%'")
-    running(file, f"INSERT INTO {name} ({name}) VALUES ('delete-all')")
+    running(file, f"DELETE FROM {name}")
 
 
 def put_a_folder(file: Path) -> None:
@@ -131,18 +131,18 @@ def take_permissions_of_the_folder(file: Path) -> None:
 
 
 DELETED = {
-    "sections": deleting("section"),
-    "half of the sections": deleting("section", where="rowid % 2"),
+    "sections": deleting("_content"),
+    "half of the sections": deleting("_content", where="rowid % 2"),
     "files": deleting("file"),
     "half of the files": deleting("file", where="rowid % 2"),
-    "files and sections": deleting("file", "section"),
+    "files and sections": deleting("file", "_content"),
     "words": forget_words,
     "lengths": deleting("_docsize"),
     "half of the lengths": deleting("_docsize", where="rowid % 2"),
     "data": deleting("_data"),
     "half of the data": deleting("_data", where="rowid > 100"),
     "places": deleting("_idx"),
-    "everything": deleting("manual", "file", "section"),
+    "everything": deleting("manual", "file"),
 }
 HARMLESS = ("places", "everything")  # nothing is missed, or the manual is indexed as a new one
 REPLACED = {
@@ -288,7 +288,7 @@ async def test_an_index_without_permissions_goes_on_in_memory(place, caplog, wha
 
 
 @pytest.mark.parametrize(
-    ("spoil", "warning"), [(put_a_folder, "kept in memory"), (deleting("section"), "was broken and is rebuilt")]
+    ("spoil", "warning"), [(put_a_folder, "kept in memory"), (deleting("_content"), "was broken and is rebuilt")]
 )
 async def test_of_finds_that_meet_a_spoilt_index_at_once_one_replaces_it(place, caplog, spoil, warning) -> None:
     with trio.fail_after(WAIT), caplog.at_level(logging.WARNING):

@@ -47,14 +47,11 @@ def write(store: Store, found: dict[int, str], model: str = MODEL, *, replacing:
 def kept(store: Store, model: str = MODEL) -> dict[str, str]:
     """Return which text has the vectors of which."""
     with store.reading(unchecked) as connection:
-        rows = connection.execute("SELECT id, text FROM section").fetchall()
+        [(number,)] = connection.execute("SELECT id FROM manual").fetchall()
+        rows = connection.execute(f"SELECT rowid, text FROM words_{number}").fetchall()
         found = dict(vectors.vectors(connection, model, 2, [number for number, _ in rows]))
-        assert (
-            connection.execute("SELECT count(*) FROM vector WHERE section NOT IN (SELECT id FROM section)").fetchone()[
-                0
-            ]
-            == 0
-        )
+        with_vectors = {section for (section,) in connection.execute("SELECT section FROM vector")}
+        assert with_vectors <= {number for number, _ in rows}
         return {body: found[number].decode() for number, body in rows if number in found}
 
 

@@ -2,7 +2,7 @@
 
 import random
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -188,7 +188,7 @@ def test_what_is_alike_is_ordered_by_path_and_line_whatever_order_rows_come_in()
     class Shuffled(Reader):
         seed = 0
 
-        def rows(self, ids: Iterable[int]) -> list[Row]:
+        def rows(self, ids: Sequence[int]) -> list[Row]:
             found = super().rows(ids)
             random.Random(self.seed).shuffle(found)
             return found
@@ -202,7 +202,7 @@ def test_what_is_alike_is_ordered_by_path_and_line_whatever_order_rows_come_in()
 def test_a_long_section_is_one_hit_by_its_best_part() -> None:
     connection = in_memory()
     reader = manual({"a.md": "# A\nred lamp", "b.md": "# B\nred"}, connection)
-    connection.execute("UPDATE section SET file = 1, line = 1")  # two parts of one section
+    connection.execute("UPDATE words_1 SET file = 1, line = 1")  # two parts of one section
     ranking = ranked("red lamp", reader=reader)
     assert ranking.order == [("a.md", 1)]
     assert ranking.scored["a.md", 1].coverage == 1.0
@@ -254,7 +254,7 @@ def test_a_part_of_a_question_that_fails_leaves_the_others(error: Exception) -> 
     reader.error = error
 
     def asked(*broken: str) -> Ranking:
-        reader.matches = ("none", *(f'title_tokens : ("{each}")' for each in broken))
+        reader.matches = ("none", *(f'title_tokens : (("{each}" OR "={each}"))' for each in broken))
         return ranked("npm vs yarn", parts=("npm", "yarn"), reader=reader)
 
     def of_parts(ranking: Ranking) -> set[str]:
