@@ -49,6 +49,7 @@ class _Writer:
     def __init__(self) -> None:
         self._page = Page()
         self._line: list[str] = []
+        self._has_text = False  # in the line
         self._heading: list[str] | None = None
         self._title: list[str] | None = None
         self._left_out = ""  # the tag within which all is left out
@@ -102,7 +103,7 @@ class _Writer:
         elif self._heading is not None:
             self._heading.append(" ")
         elif name in _CELLS:
-            self._line.append("" if closing else " | " if "".join(self._line).strip() else "")
+            self._line.append(" | " if self._has_text and not closing else "")
         elif name in _BLOCKS:
             self._break()
             if name == "pre":
@@ -126,6 +127,7 @@ class _Writer:
         if not raw or self._left_out:
             return
         text = unescape(raw) if "&" in raw else raw
+        self._has_text = self._has_text or not text.isspace()
         for taker in (self._title, self._heading):
             if taker is not None:
                 taker.append(text)
@@ -141,7 +143,7 @@ class _Writer:
 
     def _break(self) -> None:
         line = "".join(self._line)
-        self._line = []
+        self._line, self._has_text = [], False
         shown = line.rstrip() if self._preformatted else " ".join(line.split())
         if shown and shown != "-":
             self._page.lines.append(shown)

@@ -95,8 +95,13 @@ class _Reader:
         first = line.lstrip(" \t")[:1]
         if first in ("`", "~", "#", "<", "=", "-", ""):
             return self._marked(line, first)
-        self._paragraph.append(line)
+        self._goes_on(line)
         return None
+
+    def _goes_on(self, line: str) -> None:
+        """Take a line as one of the paragraph, whose first lines are kept until they are too many for a heading."""
+        if len(self._paragraph) <= _MOST_HEADING_LINES:
+            self._paragraph.append(line)
 
     def _marked(self, line: str, first: str) -> Heading | None:
         """Look at a line that begins with a sign which may mean something, or is blank."""
@@ -121,7 +126,8 @@ class _Reader:
         elif first and paragraph and (underline := _UNDERLINE.match(line)) is not None:
             return self._underlined(paragraph, 1 if underline[1][0] == "=" else 2)
         if first:
-            self._paragraph = [*paragraph, line]
+            self._paragraph = paragraph
+            self._goes_on(line)
         return None
 
     def _underlined(self, paragraph: list[str], level: int) -> Heading | None:
