@@ -350,6 +350,15 @@ async def test_json_is_cut_at_keys_and_served_with_lines_and_characters(tmp_path
     assert whole == json.dumps(OPEN_API, indent=2, ensure_ascii=False)
 
 
+async def test_escapes_of_json_that_stand_for_a_shown_character_are_that(tmp_path: Path) -> None:
+    write(tmp_path, "m/a.json", r'{"title": "Seals", "text": "\u003cb\u003e tank \u0026 hose\u0022 \ud800 \u0007"}')
+    async with desk(settings_for(tmp_path)) as here:
+        row = await first(here, "tank hose")
+        assert "<b> tank & hose" in row["snippet"]
+        text = (await here.call("manual_scan", manual_id="m", path="a.json"))["text"]
+    assert text == r'{"title": "Seals", "text": "<b> tank & hose\u0022 \ud800 \u0007"}'
+
+
 async def test_json_that_is_none_is_found_and_read(tmp_path: Path) -> None:
     for name, text in (("a", '{"seals": ["one", {'), ("b", "seals]]}}"), ("c", '"seals'), ("d", ""), ("e", "[" * 9000)):
         write(tmp_path, f"m/{name}.json", text)

@@ -32,7 +32,7 @@ _MARKS: Final = {_UTF_8: codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf
 _ISO_2022: Final = re.compile("\x1b\\$[@B]")  # Japanese that is ASCII throughout and means nothing as that
 _MOST_NULS: Final = 0.002  # of the characters; of chance bytes it is .004
 _NOT_ASCII: Final = re.compile("[^\0-\x7f]+")
-_SHORT_ESCAPE: Final = re.compile(r"\\(u|[\\\"/bfnrt])")
+_WRITTEN: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|[\\\"/bfnrt])")
 _CONTROL: Final = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 _BETWEEN_ANCHORS: Final = 1024 * 1024  # bytes
 
@@ -107,35 +107,17 @@ def visible(text: str) -> str:
     return _CONTROL.sub(_depicted, text) if _CONTROL.search(text) else text
 
 
-def without_short_escapes(text: str) -> str:
-    """Return a text of JSON, as long as before, in which escapes of two characters are blanks, not parts of words."""
-    return _SHORT_ESCAPE.sub(_blank, text) if "\\" in text else text
-
-
-def with_characters(text: str) -> str:
-    """Return a text of JSON with the characters that it writes as numbers; some are halves of one.
-
-    Line ends and tabs become blanks, as those do that are written in two characters: they are none of the file.
-    """
-    return ESCAPE.sub(_character, text)
-
-
 def decoded(text: str) -> str:
-    """Return a text of JSON with the characters that it writes as numbers, halves replaced, and blanks for its own."""
-    text = without_short_escapes(text)
-    if "\\u" not in text:
-        return text
-    return with_characters(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    """Return a text of JSON, as long as before, in which escapes are blanks or the sign that they stand for.
 
-
-def _character(found: re.Match[str]) -> str:
-    character = chr(int(found[1], 16))
-    return " " if character in "\t\n\r" else visible(character)
+    Characters that JSON writes as numbers are no escapes any more, where they can be shown: see `formats.json`.
+    """
+    return _WRITTEN.sub(_blank, text) if "\\" in text else text
 
 
 def _blank(found: re.Match[str]) -> str:
     escaped = found[1]
-    return found[0] if escaped == "u" else f" {escaped}" if escaped in '"/' else "  "
+    return f" {escaped}" if escaped in '"/' else " " * len(found[0])
 
 
 def _depicted(found: re.Match[str]) -> str:

@@ -18,6 +18,7 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{}\[\]:,]|[^\s"{}\[\]:,]++',
 _ESCAPE: Final = re.compile(
     r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\.", re.DOTALL
 )
+_UNSHOWN: Final = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")  # what has to be escaped, and halves of characters
 _NAMES: Final = {name: rank for rank, name in enumerate(("summary", "title", "name", "operationId", "label", "id"))}
 _LONGEST_NAME: Final = 120  # characters; a longer text is no name
 _WHOLE: Final = 4000  # characters of what has a name and is not cut
@@ -66,9 +67,9 @@ def _character(escape: re.Match[str]) -> str:
     if escape[1]:
         return chr(0x10000 + ((int(escape[1], 16) & 0x3FF) << 10) + (int(escape[2], 16) & 0x3FF))
     if escape[3]:
-        code = int(escape[3], 16)
-        if code >= 0xA0 and not 0xD800 <= code < 0xE000:
-            return chr(code)
+        character = chr(int(escape[3], 16))
+        if character not in '"\\' and not _UNSHOWN.match(character):
+            return character
     return escape[0]
 
 
