@@ -149,6 +149,7 @@ def forms(error: dict[str, Any]) -> dict[str, Reply]:
         "body": Json({"error": error}),
         "listed": Json({"success": False, "errors": [error]}),
         "detail": Json({"detail": error}),
+        "quoted": Json({"detail": f"Upstream said: {json.dumps({'error': error})} (try 3)"}),
         "Response": Json(failed(error)["response"]),
         "Response without state": Json({**bodies.failed(), "status": None, "error": error}),
     }

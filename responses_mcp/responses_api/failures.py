@@ -59,6 +59,7 @@ _PARAMS: Final = ("param", "parameter", "field", "property", "pointer", "instanc
 _PATHS: Final = ("keys", "path", "loc")
 _KNOWN: Final = frozenset((*_WITHIN, *_BESIDE, *_TEXTS, *_CODES, *_PARAMS, *_PATHS, "raw"))
 _WAIT = re.compile(r"retryafter(ms|seconds)?|retrydelay|resets?(at|inseconds)|xratelimitreset")
+_JSON_BEGINS = re.compile(r"\A[\ufeff \r\n\t]*[{\[]|\{(?=\s?\"error\")")
 _LEFT_OUT = re.compile(r"^[Ee]rror_?(?=\w{3})|[\W_]")
 
 
@@ -285,10 +286,13 @@ def _members(value: JsonObject) -> JsonObject:
 
 
 def _structure(value: object) -> object:
-    """Return an object or a list that has anything in it, also where it stands as JSON in a text; None for the rest."""
-    if isinstance(value, str) and (text := value.lstrip("\ufeff \r\n\t"))[:1] in ("{", "["):
+    """Return an object or a list that has anything in it, None for the rest.
+
+    It may stand as JSON in a text, alone, or, if it has an error in it, between other words.
+    """
+    if isinstance(value, str) and (begun := _JSON_BEGINS.search(value, 0, LONGEST_READ)):
         with suppress(ValueError, RecursionError):
-            value = json.loads(text[:LONGEST_READ])
+            value, _ = json.JSONDecoder().raw_decode(value[:LONGEST_READ], begun.end() - 1)
     return cast("object", value) if value and isinstance(value, dict | list) else None
 
 
