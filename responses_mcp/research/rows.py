@@ -234,9 +234,8 @@ class Rows:
             shown.append(entry | {name: each for name, each in named.items() if each} | used(row.usage or view.usage))
         return shown
 
-    async def sweep(self) -> None:
-        """Forget old runs, and look once at those that go on."""
-        await self.use(lambda file: file.forget(self._settings.research.keep_days))
+    async def look_at_all(self) -> None:
+        """Look at all runs that go on and are not sent by this process."""
         await self._look_at(await self.use(lambda file: file.going_on(self.account)))
 
     async def make_place(self, most: int, *, looked: bool) -> None:

@@ -64,7 +64,7 @@ __all__ = ["Research", "RunView", "open_research"]
 log = logging.getLogger(__name__)
 
 _FIRST_PAUSE: Final = 0.5  # seconds between two looks, growing
-_FIRST_LOOKS: Final = 3.0  # seconds for which a list waits for the looks at open rows
+_LOOKS: Final = 3.0  # seconds for which a list waits for the looks at runs that go on
 _LONGEST_LABEL: Final = 200  # characters
 _MOST_LISTED: Final = 100
 _USUALLY_LISTED: Final = 20
@@ -94,8 +94,7 @@ class Research:
         self._bound = trio.CancelScope(shield=True)  # of `_tasks`
         self._closing = trio.Event()
         self._masked = LastOf[Mapping[str, int]](_MOST_LISTED)  # what was, in questions of this process
-        self._is_used = False
-        self._first_look = trio.Event()  # at the runs that go on
+        self._looks: trio.Event | None = None  # the end of the last looks at all runs that go on
 
     # Beginning
 
@@ -456,8 +455,8 @@ class Research:
         """
         self._ready()
         most = read_number("limit", limit, least=1, most=_MOST_LISTED) or _USUALLY_LISTED
-        with trio.move_on_after(_FIRST_LOOKS):
-            await self._first_look.wait()
+        with trio.move_on_after(_LOOKS):
+            await self._look_at_all().wait()
         return await self._rows.listed(most)
 
     async def cancel(self, run_id: str, *, on_phase: Callable[[str], None] | None = None) -> RunView:
@@ -507,19 +506,26 @@ class Research:
                 ]
             )
         _ = self._rows.account  # which may not be there to be had
-        if not self._is_used:
-            self._is_used = True
-            self._nursery.start_soon(self._look_first)
+        if self._looks is None:
+            self._look_at_all()
 
-    async def _look_first(self) -> None:
-        """Look once at the runs that go on."""
-        TRACE.set({})  # they are of other calls than the one that came first
+    def _look_at_all(self) -> trio.Event:
+        """Have all runs that go on looked at, and return the event of its end."""
+        if self._looks is None or self._looks.is_set():
+            is_first, self._looks = self._looks is None, trio.Event()
+            self._nursery.start_soon(self._look, self._looks, is_first)
+        return self._looks
+
+    async def _look(self, over: trio.Event, is_first: bool) -> None:
+        TRACE.set({})  # the runs are of other calls than this one
         try:
-            await self._rows.sweep()
+            await self._rows.look_at_all()
+            if is_first:
+                await self._rows.use(lambda file: file.forget(self._settings.research.keep_days))
         except RunsFileUnusable as error:
             log.debug("research: %s", error)
         finally:
-            self._first_look.set()
+            over.set()
 
     async def hold(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Hold the tasks that go on when their callers have left, from `started` until `close`."""

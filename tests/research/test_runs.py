@@ -725,6 +725,22 @@ async def test_an_answer_tells_what_was_read_and_a_running_run_what_was_searched
     assert view.as_json()["sources_read"] == list(view.sources_read)
 
 
+async def test_the_list_says_what_the_result_would_of_a_run_that_another_process_has_left(tmp_path: Path) -> None:
+    upstream = slow(1.0)
+    async with researching(upstream, tmp_path) as other:
+        assert await other.list() == []
+        async with researching(upstream, tmp_path) as research:
+            run = await research.start("why?")
+            await trio.sleep(5)
+        assert [each["status"] for each in await other.list()] == ["running"]
+        await trio.sleep(60)
+        (listed,) = await other.list()
+        assert listed["status"] == "completed"
+        assert listed["cost"]["usd"] > 0
+        assert (await other.result(run)).status == "completed"
+    assert len(upstream.of("ask")) == 1
+
+
 async def test_a_look_at_a_running_run_tells_what_it_has_used_so_far_where_the_api_does(tmp_path: Path) -> None:
     upstream = slow(60.0)
     async with researching(upstream, tmp_path) as research:
