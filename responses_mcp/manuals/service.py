@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from responses_mcp.manuals.embeddings.pieces import Outstanding
     from responses_mcp.manuals.index.update import Changes
     from responses_mcp.manuals.library import Found, FoundEverywhere, Library
+    from responses_mcp.manuals.results.find_payload import Passage
     from responses_mcp.settings.model import ManualsSettings, Settings
 
 T = TypeVar("T")
@@ -145,20 +146,27 @@ class Manuals:
 
     def hits(self, request: HitsRequest, *, compact: bool = False) -> JsonObject:
         """Show rows of an earlier find (M5); `compact` is the form that clients get."""
-        self._threads.require_open()
-        payload = self._traces.get(request.trace_id)
-        if request.kind != "unscanned":
-            payload = unpacked(payload)
-        return page(payload, request, compact=compact)
+        return self._hits(request, compact=compact)[0]
 
     async def hits_with_passages(self, request: HitsRequest) -> JsonObject:
         """Show hits as clients get them, with the places of the matches in their files."""
         await trio.lowlevel.checkpoint()
-        shown = self.hits(request, compact=True)
+        shown, passages = self._hits(request, compact=True)
+        return placed(shown, passages) if request.kind in ("candidates", "integrated_top") else shown
+
+    def _hits(self, request: HitsRequest, *, compact: bool) -> tuple[JsonObject, Sequence[Passage]]:
+        self._threads.require_open()
+        payload = self._traces.get(request.trace_id)
+        if request.kind == "unscanned":
+            return page(payload, request, compact=compact), ()
+        payload = unpacked(payload)
         if request.kind not in ("candidates", "integrated_top"):
-            return shown
-        found = unpacked(self._traces.get(request.trace_id))["passages"]
-        return placed(shown, found[request.offset : request.offset + request.limit])
+            return page(payload, request, compact=compact), ()
+        from responses_mcp.manuals.search.shown import shown  # noqa: PLC0415  # imported by the find
+
+        which = range(len(payload["candidates"]))[request.offset : request.offset + request.limit]
+        rows, passages = shown(payload, which)
+        return page(payload, request, compact=compact, candidates=rows), passages
 
     async def search(self, request: SearchRequest, *, on_phase: Callable[[str], None] | None = None) -> SearchResults:
         """Search all manuals, or some, and return one ranking of the sections that fit best.

@@ -12,6 +12,7 @@ from responses_mcp.manuals.index.update import Manual
 from responses_mcp.manuals.requests import FindRequest
 from responses_mcp.manuals.search.candidates import Counts, Reader
 from responses_mcp.manuals.search.find import find
+from responses_mcp.manuals.search.shown import shown
 from responses_mcp.manuals.words import normalise
 from responses_mcp.settings.model import ManualsSettings
 
@@ -57,7 +58,9 @@ MANY = manual(
 def found(reader: Reader, query: str, *required: str, settings: ManualsSettings | None = None, **request: Any) -> Any:
     """Search; `required` are the required terms as a client writes them."""
     wish = FindRequest(query=query, manual_id="m", required_terms=tuple(map(normalise, required)), **request)
-    return find(wish, reader, settings or ManualsSettings(), unchecked)
+    payload = find(wish, reader, settings or ManualsSettings(), unchecked)
+    rows, passages = shown(payload, range(len(payload["candidates"])))
+    return {**payload, "candidates": rows, "passages": passages}
 
 
 def paths(payload: Mapping[str, Any]) -> list[str]:

@@ -143,14 +143,17 @@ Passage = tuple[str, tuple[str, int, int], int | None, int | None]
 
 
 class Payload(TypedDict):
-    """All that a find keeps. `passages` have the headings above each candidate, a snippet, and where its match is."""
+    """All that a find keeps. Words and passages of candidates are made of their `texts` when they are asked for.
+
+    Of each these are what the index has of the row, but for its tokens, and its text with the place of it.
+    """
 
     query: str
     manual_id: str
     applied: Applied
     summary: Summary
     candidates: list[Hit]
-    passages: list[Passage]
+    texts: list[tuple[tuple[Any, ...], tuple[Any, ...]]]
     gaps: list[JsonObject]
     gate_runs: list[GateRun]
     fusion_debug: list[FusionRow]

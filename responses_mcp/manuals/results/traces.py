@@ -64,14 +64,16 @@ class Traces:
             self._kept.popitem(last=False)
 
 
-def page(payload: JsonObject, request: HitsRequest, *, compact: bool) -> JsonObject:
-    """Return one page of the rows of a kind; past the last row it is empty.
+def page(
+    payload: JsonObject, request: HitsRequest, *, compact: bool, candidates: Sequence[JsonObject] = ()
+) -> JsonObject:
+    """Return one page of the rows of a kind; past the last row it is empty. `candidates` are those of the page.
 
     `compact` is the public form, in which candidates and integrated_top say no more than where, how good and why.
     Raises `ManualsError` for a kind that does not exist.
     """
     rows = _rows(payload, request.kind)
-    shown = rows[request.offset : request.offset + request.limit]
+    shown = candidates or rows[request.offset : request.offset + request.limit]
     shared: JsonObject = {}
     if request.kind == "candidates":
         if rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from responses_mcp.manuals.results import diagnosis
 from responses_mcp.manuals.results.claims import claim_graph, empty_graph
@@ -11,7 +11,7 @@ from responses_mcp.manuals.search.candidates import frequency
 from responses_mcp.manuals.search.query import query, required_term
 from responses_mcp.manuals.search.ranking import RRF_K, TIME_BUDGET, Gate, Key, Ranking, Search, rank
 from responses_mcp.manuals.search.selection import Selection, select
-from responses_mcp.manuals.search.shown import Shown, show
+from responses_mcp.manuals.search.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,13 +69,9 @@ def find(
         filtered=filtered,
         unseen=unseen,
     )
+    rows = [_hit(request.manual_id, ranking, key, score) for key, score in selection.rows]
     found = [ranking.scored[key].row for key, _ in selection.rows]
     texts = reader.texts(each.id for each in found)
-    shown = [show(each, texts[each.id], asked, used) for each in found]
-    rows = [
-        _hit(request.manual_id, ranking, key, score, each)
-        for (key, score), each in zip(selection.rows, shown, strict=True)
-    ]
     paths = [path for (path, _), _ in selection.rows]
     gaps = diagnosis.gap_rows(paths, unseen)
     cutoff = TIME_BUDGET if unfinished else ranking.cutoff or selection.cutoff
@@ -87,17 +83,16 @@ def find(
             paths, len(gaps), scanned_files=reader.manual.files, scanned_nodes=reader.manual.sections
         ),
         "candidates": rows,
-        "passages": [
-            (each.above, (each.snippet.text, each.snippet.begin, each.snippet.end), each.match_line, each.char_offset)
-            for each in shown
-        ],
+        "texts": [(tuple(each[:5]), tuple(texts[each.id])) for each in found],
         "gaps": gaps,
         "gate_runs": [_gate_run(gate, ranking, cutoff) for gate in (ranking.g0, ranking.g_req)],
         "fusion_debug": _fusion_debug(request.manual_id, ranking, selection, rows),
     }
     if request.include_claim_graph:
         wanted = settings.find.claim_graph_enabled
-        payload["claim_graph"] = claim_graph(request.query, request.manual_id, rows, parts) if wanted else empty_graph()
+        with_words = cast("list[Hit]", shown(payload, range(len(rows)))[0]) if wanted else rows
+        graph = claim_graph(request.query, request.manual_id, with_words, parts) if wanted else empty_graph()
+        payload["claim_graph"] = graph
     return payload
 
 
@@ -109,12 +104,11 @@ def _with_any(required: Sequence[RequiredTerm], ranking: Ranking) -> int:
     )
 
 
-def _hit(manual_id: str, ranking: Ranking, key: Key, score: float, shown: Shown) -> Hit:
+def _hit(manual_id: str, ranking: Ranking, key: Key, score: float) -> Hit:
     path, line = key
     scored = ranking.scored[key]
     title = scored.row.title or path.rpartition("/")[2]
     signals = [*scored.signals, "gate_rrf"] if ranking.g_req.keys else scored.signals
-    matched = shown.words
     return {
         "ref": {
             "target": "manual",
@@ -131,8 +125,8 @@ def _hit(manual_id: str, ranking: Ranking, key: Key, score: float, shown: Shown)
         "score": round(score, 4),
         "score_lexical": round(scored.score + scored.bonus, 4),
         "score_fused": round(ranking.fused[key], 4),
-        "matched_tokens": list(matched),
-        "token_hits": matched,
+        "matched_tokens": [],
+        "token_hits": {},
         "match_coverage": round(scored.coverage, 4),
         "rank_explain": [f"{part} {points:+.2f}" for part, points in scored.parts],
         "reason": None,

@@ -105,15 +105,17 @@ class Term:
     match: str
     needles: tuple[str, ...]
     part_of: str = ""
+    in_name: str = ""  # how a row has it as a part of a name
 
     @property
     def is_telling(self) -> bool:
         """Tell whether this is more than grammar."""
         return self.weight > _LITTLE
 
-    def is_part(self, padded: str) -> bool:
-        """Tell whether it is a part of a name in the tokens of a row."""
-        return f" {PART}{self.token} " in padded
+    def stands_in(self, padded: str) -> bool:
+        """Tell whether the tokens of a row have it."""
+        needles = self.needles
+        return needles[0] in padded or (len(needles) > 1 and needles[1] in padded)
 
     def hits(self, padded: str) -> int:
         """Count it in the tokens of a row, `padded` as `pad` does it."""
@@ -265,8 +267,8 @@ def part(number: float, least: float, most: float) -> float:
 
 
 def pad(row_tokens: str) -> str:
-    """Return the tokens of a row such that each has blanks of its own on both sides."""
-    return f" {row_tokens.replace(' ', '  ')} "
+    """Return the tokens of a row such that each has blanks on both sides; of two alike in a row one is counted."""
+    return f" {row_tokens} "
 
 
 def _add(terms: dict[str, Term], more: Iterable[Term]) -> None:
@@ -279,12 +281,13 @@ def _add(terms: dict[str, Term], more: Iterable[Term]) -> None:
 def _term(token: str, weight: float, parts: Iterable[str] = (), part_of: str = "") -> Term:
     if is_character(token):
         return Term(token, weight, f'"{token}" *', (f" {token}",), part_of)
-    match = f'"{token}" OR "{PART}{token}"' if token.isalnum() and token.isascii() else f'"{token}"'
+    match, in_name = f'"{token}"', ""
+    if token.isascii() and token.isalnum():
+        match, in_name = f'("{token}" OR "{PART}{token}")', f" {PART}{token} "
     joined = " ".join(parts)
     if joined:
-        spaced = f" {joined.replace(' ', '  ')} "
-        return Term(token, weight, f'({match} OR "{joined}")', (f" {token} ", spaced), part_of)
-    return Term(token, weight, f"({match})", (f" {token} ",), part_of)
+        return Term(token, weight, f'({match} OR "{joined}")', (f" {token} ", f" {joined} "), part_of, in_name)
+    return Term(token, weight, match, (f" {token} ",), part_of, in_name)
 
 
 def _latin(piece: str, of_it: list[str]) -> Iterator[Term]:
@@ -421,7 +424,11 @@ class RequiredTerm:
 
     def hits(self, padded: str) -> int:
         """Count how often the tokens of a row have it, `padded` as `pad` does it."""
-        return max((min(each.hits(padded) for each in spelling) for spelling in self.spellings), default=0)
+        most = 0
+        for spelling in self.spellings:
+            if all(each.stands_in(padded) for each in spelling):
+                most = max(most, min([each.hits(padded) for each in spelling]))
+        return most
 
 
 def required_term(text: str) -> RequiredTerm:
@@ -445,7 +452,7 @@ def _required(text: str) -> Iterator[Term]:
                 yield _term(run[0], 1.0)
             else:
                 phrase = " ".join(run)
-                yield Term(piece, 1.0, f'"{phrase}"', (f" {phrase.replace(' ', '  ')} ",))
+                yield Term(piece, 1.0, f'"{phrase}"', (f" {phrase} ",))
         else:
             for whole, *parts in filter(None, [of_piece(piece)]):
                 yield _term(whole, 1.0, parts)

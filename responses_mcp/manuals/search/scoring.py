@@ -152,14 +152,18 @@ class Scorer:
         length = self._length(row)
         in_title = _TITLE / (1 - _TITLE_B + _TITLE_B * len(row.title) / _TITLE_LENGTH)
         for at, term in enumerate(self._terms):
-            hits = min(term.hits(text), _MOST_HITS)
-            more = in_title * term.hits(title) + _ABOVE * bool(term.hits(above))
-            in_head = more > 0
-            if not hits and term.is_part(anywhere):
-                more += _IN_NAME
-            if hits or more:
-                count = hits / length + more
-                found.gains.append((at, count / (count + _K1), (hits + more) / (hits + more + _K1), in_head))
+            if term.stands_in(anywhere):
+                hits = min(term.hits(text), _MOST_HITS)
+                more = in_title * term.hits(title) + _ABOVE * term.stands_in(above)
+                in_head = more > 0
+                if not hits and term.in_name and term.in_name in anywhere:
+                    more += _IN_NAME
+            elif term.in_name and term.in_name in anywhere:
+                hits, more, in_head = 0, _IN_NAME, False
+            else:
+                continue
+            count = hits / length + more
+            found.gains.append((at, count / (count + _K1), (hits + more) / (hits + more + _K1), in_head))
         if not any(self._terms[at].is_telling for at, *_ in found.gains) and self._tells:
             found.gains.clear()  # what has nothing but the grammar of a question has nothing of it
         if self._required:

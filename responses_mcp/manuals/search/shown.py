@@ -5,18 +5,30 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from math import log2
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from responses_mcp.manuals.files.snippets import LONGEST, Snippet, around
 from responses_mcp.manuals.files.texts import ESCAPE, decoded
 from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.requests.paths import file_type
 from responses_mcp.manuals.search.candidates import Row, Text
-from responses_mcp.manuals.search.query import Query, RequiredTerm, Word, japanese_word, latin_word
+from responses_mcp.manuals.search.query import (
+    Query,
+    RequiredTerm,
+    Word,
+    japanese_word,
+    latin_word,
+    query,
+    required_term,
+)
 from responses_mcp.manuals.words import alike, foldable
+
+if TYPE_CHECKING:
+    from responses_mcp.json_types import JsonObject
+    from responses_mcp.manuals.results.find_payload import Passage
 
 _LONG: Final = 3_000  # characters; in a shorter section the match needs no line of its own
 _LONG_LINE: Final = 1_000  # characters before the match in its own line, which then says too little
@@ -96,6 +108,21 @@ def show(row: Row, text: Text, asked: Query, required: Sequence[RequiredTerm] = 
     line = text.line + text.text.count("\n", 0, begin)
     offset = text.begin + begin - min(_CONTEXT, begin) if long_line else None
     return Shown(words, above, snippet, line if long else None, offset)
+
+
+def shown(payload: Mapping[str, Any], which: range) -> tuple[list[JsonObject], list[Passage]]:
+    """Return some rows of what a find keeps, with their words and passages, which are made when they are asked for."""
+    asked = query(payload["query"])
+    required = [required_term(each) for each in payload["applied"]["required_terms"]]
+    rows: list[JsonObject] = []
+    passages: list[Passage] = []
+    for at in which:
+        row, text = payload["texts"][at]
+        each = show(Row._make((*row, "", "", "")), Text(*text), asked, required)
+        rows.append({**payload["candidates"][at], "matched_tokens": list(each.words), "token_hits": each.words})
+        snippet = each.snippet.text, each.snippet.begin, each.snippet.end
+        passages.append((each.above, snippet, each.match_line, each.char_offset))
+    return rows, passages
 
 
 def _parts(word: Word, text: str) -> Iterator[Word]:

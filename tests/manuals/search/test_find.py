@@ -124,7 +124,7 @@ def test_matched_tokens_are_words_as_they_stand_in_the_text(query: str, text: st
 def test_a_payload_has_its_diagnostics_in_applied_alone() -> None:
     payload = found(MIXED, "modern catalog", "c++")
     assert list(payload) == [
-        "query", "manual_id", "applied", "summary", "candidates", "passages", "gaps", "gate_runs", "fusion_debug",
+        "query", "manual_id", "applied", "summary", "candidates", "texts", "gaps", "gate_runs", "fusion_debug", "passages",
     ]  # fmt: skip
     assert payload["applied"]["selected_gate"] == "g_req"
 
