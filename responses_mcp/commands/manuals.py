@@ -88,7 +88,7 @@ _WHY: Final = {
     NEEDS_EXTRA: f"PDF; {INSTALL_DOCUMENTS}",
     "needs_a_password": "it needs a password",
     "no_text": "without text, such as scanned pages",
-    "takes_too_long": "too complex to be read in 30 seconds",
+    "takes_too_long": "too complex to be read in time",
     "damaged_or_too_complex": "damaged, or too complex",
     "not_text": "not text in UTF-8, UTF-16 with a mark, EUC-JP, Shift_JIS, EUC-KR, "
     "GB18030 or Windows-1252; save it as UTF-8",

@@ -2,6 +2,7 @@
 
 import io
 import json
+import tracemalloc
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from responses_mcp.manuals.cancellation import unchecked
+from responses_mcp.manuals.files import documents
+from responses_mcp.manuals.files.documents import document_of
 from tests.toolsets.manuals_harness import Desk, desk, settings_for
 
 
@@ -357,6 +361,32 @@ async def test_escapes_of_json_that_stand_for_a_shown_character_are_that(tmp_pat
         assert "<b> tank & hose" in row["snippet"]
         text = (await here.call("manual_scan", manual_id="m", path="a.json"))["text"]
     assert text == r'{"title": "Seals", "text": "<b> tank & hose\u0022 \ud800 \u0007"}'
+
+
+async def test_records_of_json_that_stand_beside_each_other_are_rows(tmp_path: Path) -> None:
+    write(tmp_path, "m/a.json", '{"a": "seals"}\n{"a": "gaskets"}\n')
+    async with desk(settings_for(tmp_path)) as here:
+        assert (await first(here, "gaskets"))["line"] == 2
+
+
+async def test_a_file_that_takes_too_long_is_named_and_others_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents, "SECONDS", -1.0)
+    write(tmp_path, "m/a.html", "<p>Seals.</p>" * 2000)
+    async with desk(settings_for(tmp_path)) as here:
+        found = await here.call("manual_search", query="seals")
+        assert found["reason"] == "m: 1 file not searched (takes_too_long)"
+
+
+@pytest.mark.parametrize("member", ["1,", "[],", '{"a":1},', "[[a][b]]"])
+def test_json_takes_memory_in_proportion_to_its_text(member: str) -> None:
+    text = f"[{member * (200_000 // len(member))}1]".encode()
+    tracemalloc.start()
+    document_of("a.json", text, unchecked)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 * len(text)
 
 
 async def test_json_that_is_none_is_found_and_read(tmp_path: Path) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import io
 import threading
+import time
 from collections.abc import Callable, Hashable
 from typing import BinaryIO, Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
 from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, encoding_of, spans
 from responses_mcp.manuals.formats import CONVERTERS, PACKED, PLAIN, pdf
-from responses_mcp.manuals.formats.document import Document, Unserved, checked_lines
+from responses_mcp.manuals.formats.document import TOO_LONG, Document, Unserved, checked_lines
 from responses_mcp.manuals.requests.paths import file_type
 
 NOT_TEXT: Final = "not_text"
+SECONDS: Final = 10.0
+"""Of a processor, which a file may take that no process of its own reads."""
 
 _SIZE: Final = 256 * 1024  # bytes read at once
 _MOST_KEPT: Final = 4 * 1024 * 1024  # characters of documents that are read page by page
@@ -35,7 +38,7 @@ def content_of(handle: BinaryIO, most: int, check: CancellationCheck) -> bytes:
 
 def document_of(path: str, content: bytes, check: CancellationCheck) -> Document:
     """Return what is served of a file. Raises `Unserved`."""
-    kind = file_type(path) or "md"
+    kind, check = file_type(path) or "md", _bounded(check)
     if kind in PACKED:
         return PACKED[kind](content, check)
     source = io.BytesIO(content)
@@ -46,6 +49,18 @@ def document_of(path: str, content: bytes, check: CancellationCheck) -> Document
     if kind not in CONVERTERS:
         return Document(text, PLAIN[kind](line[:ENOUGH_OF_A_LINE] for line in checked_lines(text, check)))
     return CONVERTERS[kind](text, check)
+
+
+def _bounded(check: CancellationCheck) -> CancellationCheck:
+    """Return a check that raises `Unserved`, too, when a file takes too long."""
+    until = time.thread_time() + SECONDS
+
+    def bounded() -> None:
+        check()
+        if time.thread_time() > until:
+            raise Unserved(TOO_LONG)
+
+    return bounded
 
 
 def is_read_apart(path: str) -> bool:

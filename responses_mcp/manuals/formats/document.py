@@ -14,6 +14,9 @@ MOST_HEADINGS: Final = 100_000
 LONGEST_TITLE: Final = 300
 """Characters of a title."""
 
+TOO_LONG: Final = "takes_too_long"
+"""Why a file is not served that is too complex."""
+
 NO_TEXT: Final = "no_text"
 """Why a file is not served that has pictures alone."""
 

@@ -33,9 +33,10 @@ _TOKENS_BETWEEN_CHECKS: Final = 4096
 
 @dataclass(slots=True)
 class _Container:
-    """An object or an array: where it begins, with its key, and ends; `members` are where each of its members begins.
+    """An object or an array: where it begins, with its key, and ends; `members` are where its members begin.
 
-    Members that are neither are None. `has_names` tells that something in it has a name.
+    Members that are no row of their own are None, one for all that stand side by side. `has_names` tells that something
+    in it has a name.
     """
 
     begin: int
@@ -51,6 +52,11 @@ class _Container:
     def is_slight(self) -> bool:
         """Whether it is too short for a row of its own."""
         return self.end - self.begin < (_SLIGHT if self.name or self.has_names else _SLIGHT_NAMELESS)
+
+    def add_none(self, begin: int) -> None:
+        """Add a member that is no row of its own."""
+        if not self.members or self.members[-1][1] is not None:
+            self.members.append((begin, None))
 
 
 def convert(text: str, check: CancellationCheck) -> Document:
@@ -76,12 +82,15 @@ def _character(escape: re.Match[str]) -> str:
 def _indented(text: str, check: CancellationCheck) -> str:
     """Return JSON with each member on a line, empty ones apart; or as it is, where that would grow too much."""
     parts: list[str] = []
+    pieces: list[str] = []  # of joined parts, which take far less
     room = _MOST_GROWN * len(text)  # or a file of brackets alone would take a hundred times its size
     level = 0
     before = ""
     for number, token in enumerate(_TOKEN.finditer(text)):
         if not number % _TOKENS_BETWEEN_CHECKS:
             check()
+            pieces.append("".join(parts))
+            parts.clear()
         mark = token[0]
         closes = mark in ("}", "]")
         level = max(level - closes, 0)
@@ -93,7 +102,7 @@ def _indented(text: str, check: CancellationCheck) -> str:
         parts.append(": " if mark == ":" else mark)
         level += mark in ("{", "[")
         before = mark
-    return "".join(parts)
+    return "".join((*pieces, *parts))
 
 
 def _read(text: str, check: CancellationCheck) -> _Container:
@@ -118,20 +127,23 @@ def _read(text: str, check: CancellationCheck) -> _Container:
             key, valued = None, False
             if len(open_ones) > 1:
                 open_ones.pop().end = token.end()
-                open_ones[-1].has_names = open_ones[-1].has_names or top.has_names or bool(top.name)
+                above = open_ones[-1]
+                above.has_names = above.has_names or top.has_names or bool(top.name)
+                if top.is_slight and (above is not whole or len(whole.members) > MOST_HEADINGS):
+                    above.add_none(above.members.pop()[0])
         elif top.is_object and key is None and mark[0] == '"':
             key, key_begin = mark.strip('"'), token.start()
         else:
             begin = key_begin if valued else token.start()
             if mark in ("{", "[") and len(open_ones) > _DEEPEST:
-                top.members.append((begin, None))
+                top.add_none(begin)
                 deeper = 1
             elif mark in ("{", "["):
                 container = _Container(begin, key or "", mark == "{", len(text))
                 top.members.append((begin, container))
                 open_ones.append(container)
             else:
-                top.members.append((begin, None))
+                top.add_none(begin)
                 rank = _NAMES.get(key or "", len(_NAMES))
                 if mark[0] == '"' and rank < top.rank and 2 < len(mark) <= _LONGEST_NAME:
                     top.name, top.rank = mark[1:-1], rank
@@ -162,7 +174,7 @@ class _Headings:
             return
         inside = True  # whether the last heading is that of the container
         for begin, member in container.members:
-            if member is None or member.is_slight:
+            if member is None:
                 if not inside:
                     self._put(begin, title, path)
                 inside = True
@@ -177,7 +189,7 @@ class _Headings:
         self._line += self._text.count("\n", self._at, begin)
         self._at = begin
         heading = Heading(self._line, 1, title, 0, path)
-        if self._found[-1].line < self._line:
+        if self._found[-1].line < self._line and len(self._found) < MOST_HEADINGS:
             self._found.append(heading)
 
 

@@ -16,7 +16,15 @@ from typing import Any, Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.formats import pdf_child
-from responses_mcp.manuals.formats.document import LONGEST_TITLE, NO_TEXT, Document, Heading, Outline, Unserved
+from responses_mcp.manuals.formats.document import (
+    LONGEST_TITLE,
+    NO_TEXT,
+    TOO_LONG,
+    Document,
+    Heading,
+    Outline,
+    Unserved,
+)
 
 SECONDS: Final = 30.0
 """What a file may take."""
@@ -57,7 +65,7 @@ class Reading:
                 check()
         with self._told as told:
             if code:
-                reasons = {pdf_child.OUT_OF_TIME: "takes_too_long", pdf_child.OUT_OF_MEMORY: "takes_too_much_memory"}
+                reasons = {pdf_child.OUT_OF_TIME: TOO_LONG, pdf_child.OUT_OF_MEMORY: "takes_too_much_memory"}
                 raise Unserved(reasons.get(code, "damaged_or_too_complex"))
             told.seek(0)
             return _document(json.load(told))
