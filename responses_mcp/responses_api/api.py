@@ -234,7 +234,11 @@ class ResponsesApi:
     def _without_secrets(self, watcher: Watcher) -> Watcher:
         """Return a watcher that hears the same, without secrets and what a terminal would obey."""
         if (on_phase := watcher.on_phase) is not None:
-            watcher = replace(watcher, on_phase=lambda phase: on_phase(self.redact.known(sanitized(phase))))
+
+            def tell(phase: str) -> None:
+                on_phase(self.redact.known(sanitized(phase)))
+
+            watcher = replace(watcher, on_phase=tell)
         if (on_text := watcher.on_text) is not None:
             watcher = replace(watcher, on_text=WrittenText(on_text, self.redact.known, lines=self._blanks).take)
         return watcher

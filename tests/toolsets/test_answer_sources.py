@@ -86,7 +86,7 @@ async def test_an_answer_that_is_too_long_is_cut_before_its_sources_are_added(he
     body = bodies.answer(text, annotations=[items.url_citation(A, "", 0, 1)])
     found = await called(ok(body), 1_500)
     assert len(found["answer"]) <= 1_500
-    assert found["answer"].endswith(f", or for a part of it.]\n\n{OURS}")
+    assert found["answer"].endswith(f" server.max_result_chars sets how many.]\n\n{OURS}")
     assert "[Cut here: the first " in found["answer"]
     assert found["citations"] == [{"url": A, "published_at": "2026-11-20"}]
 
