@@ -283,7 +283,7 @@ def lab(session: nox.Session) -> None:
 
 def with_clients(session: nox.Session, clients: str) -> bool:
     """Run the tests against real MCP clients in an environment of theirs, and print what each of them did."""
-    files = ON_NODE.get(clients, ["test_clients.py"])
+    files = ON_NODE.get(clients, ["test_clients.py", "test_mixed_folder.py"])
     if clients in ON_NODE and (missing := [name for name in ("node", "npm") if shutil.which(name) is None]):
         session.warn(f"{clients}: {' and '.join(missing)} not found; install Node.js with npm to try what needs it")
         return True
@@ -293,7 +293,7 @@ def with_clients(session: nox.Session, clients: str) -> bool:
     results.unlink(missing_ok=True)
     session.run("python", "-m", "venv", str(folder))
     python = str(folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
-    wanted = [".", *group("smoke", "interop"), *CLIENTS[clients]]
+    wanted = [".[documents]", *group("smoke", "interop"), *CLIENTS[clients]]
     session.run(python, "-m", "pip", "install", "--quiet", *wanted, external=True, env=dict.fromkeys(LOCKED))
     env = {"INTEROP_NODE": str(home / "node")}
     tests = [f"tests/lab/interop/{file}" for file in files]

@@ -8,13 +8,16 @@ from typing import Any, Final, cast
 
 from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.formats import markdown
-from responses_mcp.manuals.formats.document import Document, Unserved, checked_lines
+from responses_mcp.manuals.formats.document import TOO_LONG, Document, Unserved, checked_lines
 
+_MOST_CONTAINERS: Final = 1_000_000  # lists and objects, each of which takes 64 bytes
 _LONGEST_OUTPUT: Final = 2000  # characters of one output that are shown
 
 
 def convert(text: str, check: CancellationCheck) -> Document:
     """Return the cells as Markdown. Raises `Unserved` for what is no notebook."""
+    if text.count("[") + text.count("{") > _MOST_CONTAINERS:
+        raise Unserved(TOO_LONG)
     try:
         notebook: Any = json.loads(text, strict=False)  # a tab is no reason to serve nothing
     except (ValueError, RecursionError) as error:
