@@ -303,27 +303,23 @@ class Research:
 
     @trio.lowlevel.enable_ki_protection  # Ctrl-C in one task would lose an answer; it strikes the caller's instead
     async def _work(self, own: OwnRun, profile: Profile) -> None:
+        """Send a run and follow it to its end, or until it is left."""
         try:
-            try:
-                await self._follow(own, profile)
-            except Exception as error:  # other runs, and the server, go on
-                log.error("research: a run crashed with %s; this is a bug", type(error).__name__)  # noqa: TRY400
-                log.debug("research: traceback of the crash", exc_info=error)
-                await self._rows.end(own.written, "failed", INTERNAL, maybe_paid=True)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._attend, own)
+                await own.handle.live(partial(self._meter.admit, call_of(own.written), profile))
+                nursery.cancel_scope.cancel(reason="the work has ended")
+            with suppress(RunsFileUnusable):
+                await self._write_news(own)
+            if own.written.id not in self._rows.done:
+                await self._come_to(own)
+        except Exception as error:  # other runs, and the server, go on
+            log.error("research: a run crashed with %s; this is a bug", type(error).__name__)  # noqa: TRY400
+            log.debug("research: traceback of the crash", exc_info=error)
+            await self._rows.end(own.written, "failed", INTERNAL, maybe_paid=True)
         finally:
             del self._rows.own[own.written.id]
             own.handle.stop()  # whoever waits looks where the run is now
-
-    async def _follow(self, own: OwnRun, profile: Profile) -> None:
-        """Send a run and follow it to its end, or until it is left."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._attend, own)
-            await own.handle.live(partial(self._meter.admit, call_of(own.written), profile))
-            nursery.cancel_scope.cancel(reason="the work has ended")
-        with suppress(RunsFileUnusable):
-            await self._write_news(own)
-        if own.written.id not in self._rows.done:
-            await self._come_to(own)
 
     async def _claim(self, own: OwnRun) -> None:
         """Have it in the file that the request is sent, right before it is. Raises `RunsFileUnusable`."""

@@ -272,7 +272,7 @@ class _World:
             + ("wait",) * 3
             + ("cancel",) * 3
             + ("hand_off",) * 2
-            + ("again", "server", "end", "lose", "pass")
+            + ("again", "server", "end", "lose", "list", "pass")
         )
         if not living or what == "server":
             if len(living) < 2:
@@ -289,6 +289,8 @@ class _World:
             nursery.start_soon(self.start, server, what == "again")
         elif what == "hand_off":
             nursery.start_soon(self.hand_off, server)
+        elif what == "list":
+            nursery.start_soon(self.see_list, server)
         elif what != "pass" and self.markers:
             run_id = self.draw.choice(list(self.markers))
             nursery.start_soon(self.wait if what == "wait" else self.cancel, server, run_id)
@@ -369,6 +371,21 @@ class _World:
                 self.record.violated(Rule.PROMPT, f"a wait of {seconds} s took {trio.current_time() - began:.1f} s")
         if call.cancelled_caught:
             self.record.situations["a call was given up"] += 1
+
+    async def see_list(self, server: _Server) -> None:
+        """See that the list says of runs that have ended what whoever asked for them was told."""
+        research = server.research
+        if research is None or server.lost:
+            return
+        with server.scope_of_call():
+            ends = {run_id: view.status for run_id, view in self.ends.items()}
+            listed = {str(each["run_id"]): each["status"] for each in await research.list(100)}
+            if not self.serves(server):
+                return
+            self.record.situations["runs were listed"] += 1
+            for run_id, status in ends.items():
+                if listed.get(run_id) != status:
+                    self.record.violated(Rule.SAME, f"{run_id} is {status}, and listed as {listed.get(run_id)}")
 
     async def cancel(self, server: _Server, run_id: str) -> None:
         research = server.research

@@ -9,6 +9,7 @@ SITUATIONS = (
     *("a server was lost", "a run was cancelled", "a run was cancelled as it began", "a call was given up"),
     *("asked: ask", "asked: stream", "asked: look", "asked: cancel"),
     *("a call was handed off", "a call had its answer"),
+    "runs were listed",
     *("ended: a limit was reached", "a run was refused, since others go on"),
     *("told: completed", "told: failed", "told: cancelled", "ended: may have been paid for, without an id"),
 )
