@@ -235,6 +235,12 @@ def program(*arguments: str) -> str:
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
+def installing(extra: str) -> str:
+    """Return how an extra of this package is installed, in words."""
+    package = f'"{PROGRAM}[{extra}] @ git+https://github.com/uchimanajet7/openai-responses-mcp"'
+    return f"run pipx install --force {package} (or uv tool install or pip install, without --force)"
+
+
 def exhausted(error: BaseException) -> str | None:
     """Return what this process or machine has run out of, with the cure, if that is what `error` comes from."""
     for each in causes(error):

@@ -36,7 +36,7 @@ from responses_mcp.commands.terminal import (
     say_json,
     say_text,
 )
-from responses_mcp.errors import program
+from responses_mcp.errors import installing, program
 from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
@@ -44,7 +44,6 @@ from responses_mcp.manuals.embeddings.provider import address_of, open_embedder
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import NEEDS_EXTRA, OTHER_FORMAT, UNREADABLE, Folder
 from responses_mcp.manuals.files.unserved import (
-    INSTALL_DOCUMENTS,
     NO_FILES,
     about_links,
     in_words,
@@ -85,7 +84,7 @@ _WHY: Final = {
     "disk_full": "no room on the disk of the index",
     "locked": "another process holds the lock of the index and does nothing",
     "format_not_served": "of a format that is not served; convert it to .md",
-    NEEDS_EXTRA: f"PDF; {INSTALL_DOCUMENTS}",
+    NEEDS_EXTRA: f"PDF; {installing('documents')}",
     "needs_a_password": "it needs a password",
     "no_text": "without text, such as scanned pages",
     "takes_too_long": "too complex to be read in time",

@@ -22,9 +22,8 @@ from responses_mcp.commands.doctor.findings import Finding, fail, of_sentence, o
 from responses_mcp.commands.doctor.spending import can_be_written, check_spending
 from responses_mcp.commands.example_profiles import has_profiles
 from responses_mcp.commands.terminal import NAME
-from responses_mcp.errors import KeyUnusable, program
+from responses_mcp.errors import KeyUnusable, installing, program
 from responses_mcp.manuals.cancellation import unchecked
-from responses_mcp.manuals.embeddings.embedder import INSTALL_WORD_VECTORS
 from responses_mcp.manuals.embeddings.provider import what_is_sent
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
@@ -279,7 +278,7 @@ def _embeddings(settings: Settings) -> Iterator[Finding]:
         yield warn(
             "embeddings",
             "the package wordllama is not installed, so searches go by words only",
-            f"{INSTALL_WORD_VECTORS}, or set manuals.embeddings.provider to none",
+            f"{installing('semantic')}, or set manuals.embeddings.provider to none",
         )
     elif provider == "wordllama":
         yield ok("embeddings", "made by wordllama on this machine; nothing is sent")

@@ -13,12 +13,6 @@ from responses_mcp.manuals.embeddings.pieces import FORM
 USED: Final = ContextVar[dict[str, int] | None]("USED", default=None)
 """What the running call had an API embed, in its own words for tokens, and `attempts`; None where nobody asks."""
 
-_WITH_EXTRA: Final = '"openai-responses-mcp[semantic] @ git+https://github.com/uchimanajet7/openai-responses-mcp"'
-INSTALL_WORD_VECTORS: Final = (
-    f"run pipx install --force {_WITH_EXTRA} (or uv tool install or pip install, without --force)"
-)
-"""How word vectors are installed, in words."""
-
 
 class EmbeddingFailed(ResponsesMcpError):  # a search goes on by words; a command ends
     """There are no vectors. The message says why, in a sentence that shows no secret."""

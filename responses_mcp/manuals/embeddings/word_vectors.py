@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import trio
 
-from responses_mcp.manuals.embeddings.embedder import INSTALL_WORD_VECTORS, EmbeddingFailed
+from responses_mcp.errors import installing
+from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
 
 log = logging.getLogger(__name__)
 
@@ -76,13 +77,13 @@ def _load() -> Any:
         return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
     except ImportError as error:
         raise EmbeddingFailed(
-            f"The package wordllama is not installed; {INSTALL_WORD_VECTORS}, or choose another "
+            f"The package wordllama is not installed; {installing('semantic')}, or choose another "
             "manuals.embeddings.provider."
         ) from error
     except Exception as error:
         log.warning("manuals: wordllama cannot be loaded", exc_info=True)
         raise EmbeddingFailed(
-            f"The model of wordllama cannot be loaded ({type(error).__name__}); {INSTALL_WORD_VECTORS}."
+            f"The model of wordllama cannot be loaded ({type(error).__name__}); {installing('semantic')}."
         ) from error
     finally:
         # To import it gives the root logger a handler of its own, on stderr.

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from responses_mcp.errors import installing
 from responses_mcp.manuals.cancellation import CancellationCheck, unchecked
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
@@ -23,8 +24,6 @@ _NO_TEXT: Final = frozenset(
         *(".so", ".dll", ".exe", ".bin", ".o", ".a", ".class", ".jar", ".pyc"),
     }
 )
-
-INSTALL_DOCUMENTS: Final = "install openai-responses-mcp[documents]"
 
 NO_FILES: Final = "There is no file of a served format to search."
 """What is said where there are manuals, but nothing in them is served."""
@@ -82,7 +81,7 @@ def in_words(kinds: Mapping[str, int]) -> str:
     named = [f"{kinds[ending]:,} {ending or 'without an ending'}" for ending in most]
     if len(kinds) > _MOST_KINDS:
         named.append("and others")
-    cure = f"; {INSTALL_DOCUMENTS} for .pdf" if ".pdf" in kinds and pdf.folder_of_library() is None else ""
+    cure = f"; for .pdf, {installing('documents')}" if ".pdf" in kinds and pdf.folder_of_library() is None else ""
     total = sum(kinds.values())
     files = "1 file of another format is" if total == 1 else f"{total:,} files of other formats are"
     return f"{files} not served ({', '.join(named)}){cure}"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from responses_mcp.errors import installing
 from responses_mcp.manuals.cancellation import OutOfTime, unchecked
 from responses_mcp.manuals.files.documents import Documents
 from responses_mcp.manuals.formats import pdf, pdf_child
@@ -126,7 +127,7 @@ async def test_without_the_extra_a_pdf_is_named_with_the_cure(tmp_path: Path, mo
         found = await here.call("manual_search", query="seals")
         assert (found["complete"], found["reason"]) == (False, "m: 1 file not searched (needs_extra_documents)")
         found = await here.call("manual_search", query="gaskets")
-        cure = "1 file of another format is not served (1 .pdf); install openai-responses-mcp[documents] for .pdf"
+        cure = f"1 file of another format is not served (1 .pdf); for .pdf, {installing('documents')}"
         assert found["reason"] == f"m: 1 file not searched (needs_extra_documents); {cure}"
         await here.call("manual_ls")
         found = await here.call("manual_find", query="gaskets", manual_id="m", required_terms=["gaskets"])
