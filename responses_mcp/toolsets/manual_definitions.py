@@ -202,7 +202,7 @@ DEFINITIONS: Final = (
             "results complete",
             results=list_of(
                 object_of(
-                    **members(STRING, "manual_id path title above"),
+                    **members(STRING, "title above"),
                     **members(INTEGER, "line match_line char_offset"),
                     snippet=STRING,
                     score=NUMBER,

@@ -273,7 +273,7 @@ async def test_what_is_no_file_of_its_type_is_told_and_other_files_are_found(tmp
     write(tmp_path, "m/release.1", "Running dry\n===========\n\nTen seconds.\n")
     async with desk(settings_for(tmp_path)) as here:
         found = await here.call("manual_search", query="running dry")
-        assert [row["path"] for row in found["results"]] == ["release.1"]
+        assert [row["ref"]["path"] for row in found["results"]] == ["release.1"]
         assert (found["complete"], found["reason"]) == (False, "m: 1 file not searched (not_a_notebook)")
         failed = await here.fail("manual_scan", manual_id="m", path="a.ipynb")
         assert failed["code"] == "conflict"
@@ -305,7 +305,7 @@ async def test_a_page_that_its_author_excludes_is_read_and_not_found(tmp_path: P
     write(tmp_path, "m/b.md", "---\nsearch:\n  boost: 2\nexclude: true\n---\n\n# Seals of today\n\nTwo seconds.\n")
     async with desk(settings_for(tmp_path)) as here:
         found = await here.call("manual_search", query="seals seconds")
-        assert [row["path"] for row in found["results"]] == ["b.md"]
+        assert [row["ref"]["path"] for row in found["results"]] == ["b.md"]
         assert found["complete"] is True
         read = await here.call("manual_read", ref={"manual_id": "m", "path": "a.md"})
         assert "Ten seconds." in read["text"]
@@ -394,7 +394,7 @@ async def test_json_that_is_none_is_found_and_read(tmp_path: Path) -> None:
         write(tmp_path, f"m/{name}.json", text)
     async with desk(settings_for(tmp_path)) as here:
         found = await here.call("manual_search", query="seals")
-        assert {row["path"] for row in found["results"]} == {"a.json", "b.json", "c.json"}
+        assert {row["ref"]["path"] for row in found["results"]} == {"a.json", "b.json", "c.json"}
         assert found["complete"]
 
 
@@ -419,9 +419,9 @@ async def test_files_in_the_root_itself_are_found_and_read(tmp_path: Path) -> No
     async with desk(settings_for(tmp_path / "guide")) as here:
         assert [item["id"] for item in (await here.call("manual_ls"))["items"]] == ["guide", "sub"]
         row = await first(here, "gasket")
-        assert (row["manual_id"], row["path"]) == ("guide", "care.md")
+        assert (row["ref"]["manual_id"], row["ref"]["path"]) == ("guide", "care.md")
         assert "ten years" in (await here.call("manual_read", ref=row["ref"]))["text"]
-        assert (await first(here, "impeller"))["manual_id"] == "sub"
+        assert (await first(here, "impeller"))["ref"]["manual_id"] == "sub"
         listed = await here.call("manual_ls", id="guide")
         assert [item["name"] for item in listed["items"]] == ["care.md"]
         assert (await here.call("manual_toc", manual_id="guide"))["total_files"] == 1
@@ -496,7 +496,7 @@ async def test_one_odd_byte_drops_no_file(tmp_path: Path) -> None:
     write(tmp_path, "m/a.md", "# 設定\n\n歯車の設定を変える。\n".encode() + b"\xff\n")
     async with desk(settings_for(tmp_path)) as here:
         found = await here.call("manual_search", query="歯車")
-        assert ([row["path"] for row in found["results"]], found["complete"]) == (["a.md"], True)
+        assert ([row["ref"]["path"] for row in found["results"]], found["complete"]) == (["a.md"], True)
         page = await here.call("manual_scan", manual_id="m", path="a.md")
     assert page["decoding_replacements"] == 1
 
@@ -598,7 +598,7 @@ async def test_one_odd_byte_drops_no_file_of_any_kind(tmp_path: Path, path: str,
     write(tmp_path, f"m/{path}", content)
     async with desk(settings_for(tmp_path)) as here:
         found = await here.call("manual_search", query="seals ten seconds")
-        assert ([row["path"] for row in found["results"]][:1], found["complete"]) == ([path], True)
+        assert ([row["ref"]["path"] for row in found["results"]][:1], found["complete"]) == ([path], True)
 
 
 async def test_letters_that_grow_when_folded_do_not_move_what_is_read_of_html(tmp_path: Path) -> None:

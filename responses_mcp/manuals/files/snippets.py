@@ -23,6 +23,15 @@ _FLAGS: Final = re.compile("[\U0001f1e6-\U0001f1ff]{2}")  # two letters make one
 _SHOWN_BY_NOBODY: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
+# Fences of code, between which all is text; and in other text spans of code, which are kept, and markup.
+_FENCE: Final = re.compile(r"^[ \t]*+(?:```|~~~)", re.MULTILINE)
+_MARKUP: Final = re.compile(
+    r"(`[^`\n]*`)|<!--[^>]{0,300}-->|</?[A-Za-z][\w.:-]*+(?:\s[^<>=\n]*+=[^<>\n]*+|\s*+/)?>"
+    r"|\{\{[<%][^{}\n]{0,300}[%>]\}\}|\{%[^{}\n]{0,300}%\}|^(?:import|export)\s[^\n]*?(?:from\s)?['\"][^'\"\n]*['\"];?$",
+    re.MULTILINE,
+)
+
+
 class Snippet(NamedTuple):
     """A text of one line; what was looked for is from `begin` to `end` in it."""
 
@@ -33,6 +42,22 @@ class Snippet(NamedTuple):
     def cut(self, most: int) -> Snippet:
         """Return it with `most` characters at most, around the match."""
         return around(self.text[: self.begin], self.text[self.begin : self.end], self.text[self.end :], most)
+
+
+def without_markup(text: str) -> str:
+    """Return a text of Markdown, as long as before, with blanks for tags, comments, imports and shortcodes."""
+    pieces: list[str] = []
+    at, is_code = 0, False
+    for fence in _FENCE.finditer(text):
+        part = text[at : fence.start()]
+        pieces += [part if is_code else _MARKUP.sub(_blanked, part), fence[0]]
+        at, is_code = fence.end(), not is_code
+    pieces.append(text[at:] if is_code else _MARKUP.sub(_blanked, text[at:]))
+    return "".join(pieces)
+
+
+def _blanked(found: re.Match[str]) -> str:
+    return found[0] if found[1] else " " * len(found[0])
 
 
 def around(before: str, match: str, after: str, most: int = LONGEST) -> Snippet:

@@ -21,10 +21,10 @@ OUT_OF_TIME: Final = "time_budget"
 
 _DOUBTFUL: Final = 0.06  # where nothing scores more, the question may be about something that no manual has
 _LITTLE: Final = 0.25  # and where no section has more of the question
-_ROOM: Final = 1_500  # characters of JSON for five rows, and what else is said
+_ROOM: Final = 2_500  # characters of JSON for five rows, and what else is said
 _ROWS_IN_IT: Final = 5
 # Characters of the headings above and of a title, as long as snippets have so many on the average; fewer say nothing.
-_SHAPES: Final = ((400, 300, 80), (100, 160, 60), (40, 160, 60), (0, 160, 50), (0, 90, 40), (0, 24, 20))
+_SHAPES: Final = ((400, 80, 150), (100, 80, 150), (40, 80, 120), (0, 80, 60), (0, 60, 40), (0, 24, 20))
 _MOST_TOLD: Final = 3  # reasons, of manuals
 _NOTHING: Final = "Nothing that was searched matches; try other words."
 _NO_PATH: Final = "Nothing is at or below {}; check the path."
@@ -73,10 +73,8 @@ class SearchRow:
         return place(self.match_line, self.char_offset)
 
     def as_json(self) -> JsonObject:
-        """Return the row as clients get it."""
+        """Return the row as clients get it; its manual and path are in `ref`."""
         return {
-            "manual_id": self.manual_id,
-            "path": self.path,
             "title": self.title,
             **({"above": self.above} if self.above else {}),
             "line": self.line,
@@ -203,7 +201,7 @@ class SearchResults:
         return self._with([row.as_json() for row in self.rows])
 
     def brief(self) -> JsonObject:
-        """Return the form that clients get: at most 1,500 characters for five rows, and 300 for each more.
+        """Return the form that clients get: at most 2,500 characters for five rows, and 500 for each more.
 
         Where there is not enough room snippets are cut, then the headings above and long titles; then rows go.
         """

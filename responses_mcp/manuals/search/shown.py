@@ -10,7 +10,7 @@ from itertools import chain, islice
 from math import log2
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from responses_mcp.manuals.files.snippets import LONGEST, Snippet, around
+from responses_mcp.manuals.files.snippets import LONGEST, Snippet, around, without_markup
 from responses_mcp.manuals.files.texts import ESCAPE, decoded
 from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.requests.paths import file_type
@@ -38,6 +38,7 @@ _MOST_PLACES: Final = 200  # of a word
 _LEAST_PART: Final = 3  # letters of a word that is looked for within names
 _PART: Final = 0.4  # what a word weighs that is only a part of one
 _BESIDE: Final = 12 * LONGEST  # characters, more than are shown: an escape of JSON takes six for one
+_WITH_MARKUP: Final = ("md", "mdx")  # formats that are served as they are written
 _HALVES: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|" + ESCAPE.pattern)
 
 
@@ -93,6 +94,9 @@ def show(row: Row, text: Text, asked: Query, required: Sequence[RequiredTerm] = 
                 matches += [_Match(begin, end, word.text, weight) for begin, end in places]
     words = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
     above = " > ".join(map(shown_title, text.above.split(" > "))) if text.above else ""
+    written = without_markup(text.text) if file_type(row.path) in _WITH_MARKUP else text.text
+    if (visible := [each for each in matches if written[each.begin : each.end].strip()]) or not matches:
+        text, matches = text._replace(text=written), visible
     best = _window(sorted(matches), folded)
     if best is None:
         return Shown(words, above, around("", "", _decoded(text.text[:_BESIDE], json=json)))

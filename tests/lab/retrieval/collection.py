@@ -205,7 +205,8 @@ async def ask_search(server: Watched, collection: Collection) -> Row:
     async def ask(question: Question) -> tuple[list[str], float]:
         asked = {"query": question.text, "manual_id": question.manual_id, "limit": MOST_ROWS}
         found, seconds = await server.call("manual_search", asked)
-        return [collection.path(each["manual_id"], each["path"]) for each in found["results"]], seconds
+        refs = [each["ref"] for each in found["results"]]
+        return [collection.path(each["manual_id"], each["path"]) for each in refs], seconds
 
     return await asked(collection, ask) | {"MiB": server.memory()[0] or math.nan}
 
