@@ -23,7 +23,7 @@ from responses_mcp.settings.model import (
     ServerSettings,
     Settings,
 )
-from responses_mcp.testing import Error, FakeApi, Hang, Json, Reply, Sse, bodies, open_fake_api
+from responses_mcp.testing import Error, FakeApi, Hang, Json, Raw, Reply, Sse, bodies, open_fake_api
 from responses_mcp.testing.client import connected_client
 from tests.processes import WAIT
 from tests.responses_api.http.network import bare_environment, tls_front, trust
@@ -401,6 +401,18 @@ async def test_a_reset_that_a_header_alone_names_is_not_asked_before(name: str, 
 async def test_a_reset_that_is_over_or_of_a_limit_that_is_not_used_up_is_not_awaited(headers: dict[str, str]) -> None:
     told, requests = await reason(Json({"error": {"message": "Slow down."}}, 429, headers), retries=1)
     assert (requests, "asks to wait" in told) == (2, False)
+
+
+@pytest.mark.parametrize(("status", "text", "words"), [
+    (503, "no healthy upstream", "no healthy upstream. Try again later"),
+    (429, "Daily quota of requests exceeded.\n", "exceeded. Ask again when it is reset"),
+    (403, "error code: 1020", "error code: 1020."),
+    (502, "<html>Bad gateway</html>", "The API failed (502). Try again"),
+    (400, '{"error": {"message": "Cut', "(400). Check"),
+])  # fmt: skip
+async def test_a_body_of_plain_text_is_told_and_no_page_and_no_broken_json(status: int, text: str, words: str) -> None:
+    told, _ = await reason(Raw(text.encode(), status, content_type="text/plain"), retries=0)
+    assert words in told
 
 
 RAW = '[{"code":"invalid_union","path":["include",0],"message":"Invalid input"}]'

@@ -340,7 +340,9 @@ def http_error(head: Head, beginning: bytes) -> UpstreamError:
     """Return the error for a status that is no success, or a body that is no JSON object, as far as it is read."""
     if head.status < HTTPStatus.MULTIPLE_CHOICES:
         return _refusal(Failure(head.status, words="It is not a JSON object."), head, beginning)
-    said = _structure(beginning[:LONGEST_READ].decode("utf-8", "replace"))
+    text = beginning[:LONGEST_READ].decode("utf-8", "replace").strip()
+    is_plain = text[:1].isalnum() and " " in text and not {"<", "\ufffd"} & {*text}  # no page, and no broken JSON
+    said = _structure(text) or (text if is_plain and len(beginning) <= LONGEST_READ else None)
     failure = read_failure(said, head.redact) or Failure()
     error = _refusal(failure._replace(status=head.status), head, beginning)
     _note_work(error, as_object(said))
