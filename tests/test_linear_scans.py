@@ -24,7 +24,7 @@ from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.documents import document_of
 from responses_mcp.manuals.files.exclusion import _fits
 from responses_mcp.manuals.files.snippets import around
-from responses_mcp.manuals.files.texts import Lines, spans
+from responses_mcp.manuals.files.texts import lines_of, spans
 from responses_mcp.manuals.formats.document import Unserved
 from responses_mcp.manuals.index.rows import entries
 from responses_mcp.manuals.index.tokens import tokens
@@ -221,7 +221,7 @@ SHORT_SCANS: dict[str, tuple[int, Callable[[str], object]]] = {
     "words": (2**18, runs),
     "input byte by byte": (2**18, lambda text: feed(text, 1)),
     "input that is too long": (2**18, lambda text: feed(text, 10, 1000)),
-    "headings": (2**18, lambda text: list(headings(Lines(spans(file_of(text), unchecked), longest=1000)))),
+    "headings": (2**18, lambda text: list(headings(lines_of(spans(file_of(text), unchecked), 1000)))),
     "sections": (2**18, lambda text: list(sections(text.split("\n")))),
     "rows of Markdown": (2**18, rows("a.md")),
     **{

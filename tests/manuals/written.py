@@ -1,9 +1,19 @@
 """Markdown in tests: its headings and sections, from its lines."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from responses_mcp.manuals.formats import document, markdown
-from responses_mcp.manuals.formats.document import Heading, Section
+from responses_mcp.manuals.formats import markdown
+from responses_mcp.manuals.formats.document import Heading
+
+
+class Section(NamedTuple):
+    """A section with its text, without the lines of its heading."""
+
+    line: int
+    title: str
+    crumbs: tuple[str, ...]
+    text: str
 
 
 def headings(lines: Iterable[str]) -> Sequence[Heading]:
@@ -12,6 +22,12 @@ def headings(lines: Iterable[str]) -> Sequence[Heading]:
 
 
 def sections(lines: Iterable[str]) -> Iterator[Section]:
-    """Yield the sections of a file."""
+    """Yield the sections of a file. Front matter counts for the first one."""
     lines = list(lines)
-    return document.sections(lines, markdown.outline(lines))
+    outline = markdown.outline(lines)
+    front = lines[: outline.front_lines]
+    for place in outline.places():
+        end = len(lines) if place.end is None else place.end - 1
+        text = lines[max(place.text - 1, len(front)) : end]
+        yield Section(place.line, place.title, place.crumbs, "\n".join((*front, *text)))
+        front = []

@@ -18,7 +18,16 @@ from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.documents import content_of
 from responses_mcp.manuals.files.encodings import GUESSED
 from responses_mcp.manuals.files.folder import Folder, Stamp
-from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, START, Anchor, Anchors, Lines, Span, encoding_of, spans
+from responses_mcp.manuals.files.texts import (
+    ENOUGH_OF_A_LINE,
+    START,
+    Anchor,
+    Anchors,
+    Span,
+    encoding_of,
+    lines_of,
+    spans,
+)
 from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.formats import CONVERTERS, PLAIN
 from responses_mcp.manuals.formats.document import Document, Heading, Outline, Unserved
@@ -149,7 +158,7 @@ class Text:
         """Return the headings of the file, and what else its sections begin with."""
         outline = self._anchors.outline
         if outline is None:
-            outline = PLAIN[self._type](Lines(self.spans(), ENOUGH_OF_A_LINE))
+            outline = PLAIN[self._type](lines_of(self.spans(), ENOUGH_OF_A_LINE))
             self._anchors.outline = outline
         return outline
 

@@ -12,10 +12,9 @@ from __future__ import annotations
 import codecs
 import io
 import re
-import sys
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import BinaryIO, Final, Literal, NamedTuple
@@ -170,45 +169,22 @@ def _read(handle: BinaryIO) -> bytes:
         raise ManualsError("conflict", exhausted(error) or message) from error
 
 
-class Lines:
-    """The lines of a text, without their newlines; there is one more than there are newlines, so the last may be "".
+def lines_of(pieces: Iterable[Span], longest: int) -> Iterator[str]:
+    """Yield the lines of a text without their newlines, one more than there are newlines.
 
-    A line of more than `longest` characters comes cut to so many; where lines are is not affected. `offset` is the
-    place of the line that came last, in characters, `number` its number, from 1; `length` counts what was read so far.
+    A line of more than `longest` characters comes cut to so many.
     """
-
-    def __init__(self, pieces: Iterator[Span], longest: int | None = None) -> None:
-        self._spans = pieces
-        self._longest = longest if longest is not None else sys.maxsize
-        self.offset = 0
-        self.number = 0
-        self.length = 0
-
-    def __iter__(self) -> Iterator[str]:
-        longest = self._longest
-        begun: list[str] = []
-        kept = size = 0  # characters of the line that has begun: held in `begun`, and in the file
-        following = 0  # where the line after the current one starts
-        for span in self._spans:
-            self.length += len(span.text)
-            whole = span.text.split("\n")
-            last = whole.pop()
-            for line in whole:
-                self.offset = following
-                self.number += 1
-                following += size + len(line) + 1
-                if begun:
-                    yield "".join((*begun, line[: longest - kept]))
-                    begun, kept, size = [], 0, 0
-                else:
-                    yield line if len(line) <= longest else line[:longest]
-            size += len(last)
-            if last and kept < longest:
-                begun.append(last[: longest - kept])
-                kept += len(begun[-1])
-        self.offset = following
-        self.number += 1
-        yield "".join(begun)
+    begun: list[str] = []
+    kept = 0  # characters of the line that has begun
+    for span in pieces:
+        *whole, last = span.text.split("\n")
+        for line in whole:
+            yield "".join((*begun, line[: longest - kept])) if begun else line[:longest]
+            begun, kept = [], 0
+        if last and kept < longest:
+            begun.append(last[: longest - kept])
+            kept += len(begun[-1])
+    yield "".join(begun)
 
 
 class Anchors:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Final, NamedTuple
 
 from responses_mcp.manuals.cancellation import CancellationCheck
@@ -60,16 +61,6 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """A section with its text, without the lines of its heading, joined by newlines."""
-
-    line: int
-    title: str
-    crumbs: tuple[str, ...]
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Outline:
     """The headings of a file, in order of their lines.
 
@@ -107,28 +98,16 @@ class Document:
     outline: Outline
 
 
-def outline_of(headings: Sequence[Heading], lines: Iterable[str]) -> Outline:
-    """Return the outline of a text without front matter."""
-    first = headings[0].line if headings else None
-    before = (line for number, line in enumerate(lines, 1) if first is None or number < first)
-    return Outline(headings, any(map(str.strip, before)))
-
-
-def lines_of(text: str) -> Iterator[str]:
-    """Yield the lines of a text without their newlines; there is one more than there are newlines."""
-    start = 0
-    while (end := text.find("\n", start)) >= 0:
-        yield text[start:end]
-        start = end + 1
-    yield text[start:]
-
-
 def checked_lines(text: str, check: CancellationCheck) -> Iterator[str]:
-    """Yield the lines of a text, and ask now and then whether to stop."""
-    for number, line in enumerate(lines_of(text)):
+    """Yield the lines of a text without their newlines, one more than there are newlines; ask now and then to stop."""
+    start = number = 0
+    while (end := text.find("\n", start)) >= 0:
         if not number % _LINES_BETWEEN_CHECKS:
             check()
-        yield line
+        yield text[start:end]
+        start, number = end + 1, number + 1
+    check()
+    yield text[start:]
 
 
 class Page:
@@ -155,20 +134,6 @@ class Page:
 
     def document(self) -> Document:
         """Return it as it is now; what stands before the first heading is named by `title`."""
-        outline = outline_of(self._headings, self.lines)
-        return Document("\n".join(self.lines), replace(outline, front_title=self.title))
-
-
-def sections(lines: Iterable[str], outline: Outline) -> Iterator[Section]:
-    """Yield the sections of a file whose lines come without their newlines. Front matter counts for the first one."""
-    rest = enumerate(lines, 1)
-    number, line = next(rest, (None, ""))
-    front: list[str] = []
-    for place in outline.places():
-        gathered: list[str] = front
-        front = []
-        while number is not None and (place.end is None or number < place.end):
-            if number >= place.text or number <= outline.front_lines:
-                gathered.append(line)
-            number, line = next(rest, (None, ""))
-        yield Section(place.line, place.title, place.crumbs, "\n".join(gathered))
+        before = self._headings[0].line - 1 if self._headings else len(self.lines)
+        has_preamble = any(map(str.strip, islice(self.lines, before)))
+        return Document("\n".join(self.lines), Outline(self._headings, has_preamble, front_title=self.title))

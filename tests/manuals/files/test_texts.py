@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files import texts
-from responses_mcp.manuals.files.texts import START, Anchor, Lines, encoding_of, spans
+from responses_mcp.manuals.files.texts import START, Anchor, encoding_of, lines_of, spans
 
 # What goes wrong at the edge of a piece: bits of characters, line ends, marks.
 AWKWARD = st.lists(
@@ -52,16 +52,10 @@ def test_pieces_join_to_the_whole_text_with_every_replacement_counted(data: byte
     assert counted == bare.decode("utf-8", "replace").count("\ufffd") - bare.count(b"\xef\xbf\xbd")
 
 
-@given(AWKWARD | st.text().map(str.encode), st.integers(1, 9), st.none() | st.integers(1, 5))
-def test_lines_are_those_of_the_text_each_with_its_place(data: bytes, most: int, longest: int | None) -> None:
-    text = text_of(data)
-    read = Lines(spans(Small(data, most), unchecked), longest)
-    offset = 0
-    for expected, line in zip(text.split("\n"), read, strict=True):
-        assert line == expected[:longest]
-        assert read.offset == offset
-        offset += len(expected) + 1
-    assert read.length == len(text)
+@given(AWKWARD | st.text().map(str.encode), st.integers(1, 9), st.integers(1, 5))
+def test_lines_are_those_of_the_text(data: bytes, most: int, longest: int) -> None:
+    read = lines_of(spans(Small(data, most), unchecked), longest)
+    assert list(read) == [line[:longest] for line in text_of(data).split("\n")]
 
 
 def test_no_piece_is_longer_than_promised_and_every_piece_is_checked() -> None:
@@ -99,9 +93,7 @@ def test_a_line_of_many_pieces_is_held_only_as_far_as_it_is_wanted() -> None:
             yield texts.Span("x" * 100_000, at, end, 0)
             at = end
 
-    read = Lines(long_line(), 10)
-    assert list(read) == ["x" * 10]
-    assert (read.offset, read.length) == (0, 100_000_000)
+    assert list(lines_of(long_line(), 10)) == ["x" * 10]
 
 
 JAPANESE = "# 見出し\r\nコレクターの設定は「表１」を見よ。\r\ncommit"
