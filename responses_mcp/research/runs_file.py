@@ -127,8 +127,8 @@ class RunsFile:
     ) -> Row | None:
         """Add a run and return it, or, with `join`, one of the same account and digest that goes on.
 
-        None where `most` runs of research go on. Runs that are `besides` are over, whatever the file says. One that the
-        API does not keep is joined only `here`, in the process that has sent it.
+        None where `most` runs of research go on. Runs that are `besides` are not joined: they are over, or soon. One
+        that the API does not keep is joined only `here`, in the process that has sent it.
         """
         with self._writing() as connection:
             going_on = _select(connection, "account = ? AND status IS NULL ORDER BY created", (row.account,))
@@ -136,8 +136,7 @@ class RunsFile:
                 same = found.digest == row.digest and found.id not in besides and not found.cancel_asked
                 if same and (found.kept or found.id in here):
                     return found
-            counted = [found for found in going_on if found.tool == "research" and found.id not in besides]
-            if most is not None and len(counted) >= most:
+            if most is not None and sum(found.tool == "research" for found in going_on) >= most:
                 return None
             connection.execute(f"INSERT INTO {_VALUES}", _written(row))
             return row

@@ -593,6 +593,20 @@ async def test_more_runs_than_the_limit_are_refused_and_the_refusal_names_those_
     assert len(upstream.of("ask")) == 3
 
 
+async def test_a_run_takes_its_place_until_its_cancel_is_answered(tmp_path: Path) -> None:
+    upstream = slow(60.0)
+    async with researching(upstream, tmp_path, max_running=1) as research, trio.open_nursery() as nursery:
+        run = await research.start("why?")
+        await trio.sleep(5)
+        upstream.latency = 2.0
+        nursery.start_soon(research.cancel, run)
+        await trio.sleep(1)
+        with pytest.raises(LimitReached, match=run):
+            await research.start("why?")
+        await trio.sleep(5)
+        assert await research.start("why?") != run
+
+
 async def test_runs_that_ended_while_nobody_looked_take_no_place(tmp_path: Path) -> None:
     upstream = slow()
     await left_going_on(upstream, tmp_path, seconds=3)
