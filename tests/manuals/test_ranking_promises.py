@@ -425,3 +425,25 @@ def test_what_writers_spell_in_several_ways_is_found(question: str, text: str) -
 def test_where_a_question_has_nothing_but_grammar_all_of_it_is_asked_for() -> None:
     reader = manual({**OTHERS, "who.md": "# The Who\nWho they were.\n"})
     assert paths(found(reader, "who is who", "zzqq"))[0] == "who.md"
+
+
+@pytest.mark.parametrize("name", ["CHANGELOG.md", "release-notes/2.md", "whatsnew/3.12.md", "変更履歴.md"])
+def test_notes_of_releases_come_behind_equal_pages_unless_they_are_asked_for(name: str) -> None:
+    reader = manual({**OTHERS, name: "# Lamps\nThe brass lamp dims.\n", "z.md": "# Lamps\nThe brass lamp dims.\n"})
+    assert paths(found(reader, "brass lamp", "zzqq"))[:2] == ["z.md", name]
+    asked = f"brass lamp {'変更履歴' if not name.isascii() else 'release notes changelog'}"
+    assert paths(found(reader, asked, "zzqq"))[0] == name
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [("useLamp brass", "en/lamp.md"), ("useLamp brass の使い方", "ja/lamp.md"), ("useLamp 황동", "ko/lamp.md")],
+)
+def test_of_translations_the_one_in_the_language_of_the_question_comes_first(question: str, first: str) -> None:
+    texts = {
+        f"{code}/lamp.md": f"# useLamp\n\n`useLamp` brass {'brass ' * times}\n"
+        for times, code in enumerate(["en", "ja", "ko", "de"])
+    }
+    found_paths = paths(found(manual({**OTHERS, **texts}), question, "zzqq"))
+    assert found_paths[0] == first
+    assert set(found_paths[:4]) == set(texts)

@@ -13,7 +13,7 @@ from responses_mcp.manuals.results.search_results import LOWEST_SCORE
 from responses_mcp.manuals.search.candidates import Frequencies, Reader, frequencies
 from responses_mcp.manuals.search.query import Word, query, stands_alone
 from responses_mcp.manuals.search.ranking import TIME_BUDGET, Key, Search, rank
-from responses_mcp.manuals.search.scoring import idf, in_name
+from responses_mcp.manuals.search.scoring import idf, in_name, most_of_translations
 from responses_mcp.manuals.search.selection import spread
 from responses_mcp.manuals.words import KATAKANA_WORD, alike, normalise, prepared
 
@@ -141,4 +141,8 @@ class Everywhere:
         return self._known * max((self._found[key][1].coverage for key in self._order()[:_FIRST]), default=1.0)
 
     def _order(self) -> list[Key]:
+        most = most_of_translations(((key[0], found[2]) for key, found in self._found.items()), self.asked.language)
+        for key, (manual_id, scored, score) in self._found.items():
+            if score > most.get(key[0], score):
+                self._found[key] = manual_id, scored, most[key[0]]
         return sorted(self._found, key=lambda key: (-self._found[key][2], key))

@@ -46,6 +46,7 @@ GRAMMAR: Final = frozenset(
 """Words that say little of what is asked for."""
 
 _HOW_MUCH: Final = ("far", "long", "many", "much", "often")  # which say how it is asked, behind "how"
+_HANGUL: Final = re.compile("[\uac00-\ud7af]")
 _KANJI: Final = r"[\u3400-\u4dbf\u4e00-\u9fff]"
 _KANA: Final = r"[\u3041-\u3096]"
 _LAST_KANA: Final = re.compile(rf"(?<={_KANJI})[いみりきし]$")
@@ -179,6 +180,13 @@ class Query:
             for each in self.terms
         )
         return replace(self, terms=tuple(terms))
+
+    @property
+    def language(self) -> str:
+        """Return the code of the language of the question, as far as its letters tell; without others, English."""
+        if self.in_words:
+            return "en"
+        return "ko" if _HANGUL.search(self.text) else "ja" if re.search(f"[{CJK}]", self.text) else ""
 
     @property
     def telling(self) -> list[Term]:

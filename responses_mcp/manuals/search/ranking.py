@@ -28,7 +28,7 @@ from responses_mcp.manuals.search.candidates import (
     frequency,
 )
 from responses_mcp.manuals.search.query import GRAMMAR, Query, RequiredTerm
-from responses_mcp.manuals.search.scoring import Scored, Scorer, idf, in_name, lift_files
+from responses_mcp.manuals.search.scoring import Scored, Scorer, idf, in_name, lift_files, most_of_translations
 from responses_mcp.manuals.words import is_hiragana, runs
 from responses_mcp.settings.model import LexicalSettings
 
@@ -251,6 +251,10 @@ def _scored(
         scorer.score(scored, [each for each in scored if each.row.id in by_words])
         cutoff = TIME_BUDGET
     lift_files(each for each in scored if each.row.id in by_words)
+    most = most_of_translations(((each.row.path, each.score) for each in scored), asked.language)
+    for each in scored:
+        if each.score > most.get(each.row.path, each.score):
+            each.add("translation", most[each.row.path] - each.score)
     of_words, having = _pools(scored, found.of_words)
     exact = set(found.exact)
     paths = {each.row.path for each in having if each.row.id in exact}

@@ -51,6 +51,8 @@ _UNSURE: Final = 0.33  # of that, if it is not certain
 _NUMBER: Final = 0.1
 _CODE: Final = 0.05
 _NOISE: Final = 0.02
+_NOT_OF_CHANGES: Final = 0.15  # of the score, that notes of releases lose unless they are asked for
+_TRANSLATED: Final = 0.99  # of the best score of a page, the most that its translation into another language has
 _COMMON: Final = 0.1  # of the sections: grammar that more of them have is not looked for
 _BONUSES: Final = _HEAD + _AS_WRITTEN + _PHRASE + _CLOSE + _NUMBER + _CODE
 
@@ -64,6 +66,16 @@ _NEAR, _FAR = 40, 80  # characters
 _BESIDE: Final = 12
 _POSITIONS: Final = 8  # of a word that closeness looks at
 
+_CHANGES: Final = re.compile(
+    r"change[-_ ]?log|release[-_ ]?notes?|what'?s[-_ ]?new|breaking[-_ ]changes|リリースノート|変更履歴|更新履歴"
+    r"|(?:^|/)(?:changes|history|news|releases)(?:\.[a-z]+$|/)",
+    re.IGNORECASE,
+)
+_LANGUAGE: Final = re.compile(
+    r"(?:^|(?<=/))(ar|cs|da|de|el|en|es|fa|fi|fr|he|hi|hu|id|it|ja|ko|nl|no|pl|pt|ro|ru|sv|th|tr|uk|vi|zh)"
+    r"(?:[-_][a-z]{2,4})?/|\.(de|en|es|fr|it|ja|ko|pt|ru|zh)(?:[-_][a-z]{2,4})?(?=\.[a-z]+$)",
+    re.IGNORECASE,
+)
 _LISTS: Final = re.compile(r"(^|[/_-])(toc|index|目次|contents)([_-]|\.[a-z]+$)", re.IGNORECASE)
 _EXCEPTING: Final = ("ただし", "但し", "除外", "対象外", "を除く", "unless", "except for", "except when", "exclusion")
 
@@ -139,6 +151,7 @@ class Scorer:
         more_b = asked.spoken * (_SPOKEN_B if in_words else _SPOKEN_B_IN_JAPANESE)
         self._average = max(known.average, 1.0)
         self._shortest = min(_SHORTEST, self._average) * (1 - in_words * part(asked.grammar, 0, _SAID_GRAMMAR))
+        self._of_changes = _CHANGES.search(asked.text) is not None
         self._b = min((_B + more_b) * lexical.length_penalty_weight / 0.2, 1.0)
         self._coverage = (1 - fades) * _COVERAGE * (lexical.coverage_weight + _SPARSE_COVERAGE) / 0.85
         self._scale = share / ((1 + (1 - fades) * _COVERAGE + _BONUSES) * (1 + _NEXT * _FILE))
@@ -230,6 +243,8 @@ class Scorer:
                 each.add("title", scale * _ASKED, "exact")
             if _LISTS.search(each.row.path):
                 each.add("list of contents", -scale * _NOISE)
+            if not self._of_changes and (_CHANGES.search(each.row.path) or _CHANGES.search(each.row.title)):
+                each.add("release notes", -_NOT_OF_CHANGES * each.score)
 
     def refine(self, found: Scored, text: str) -> None:
         """Add what needs the text of a row: phrases, closeness, numbers beside their words, codes."""
@@ -284,6 +299,25 @@ def lift_files(rows: Iterable[Scored]) -> None:
     for sections in files.values():
         first, *others = sorted(sections.values(), key=lambda each: (-each.score, each.row.line))
         first.add("file", _FILE * sum(each.score for each in others[:_NEXT]))
+
+
+def most_of_translations(pages: Iterable[tuple[str, float]], language: str) -> dict[str, float]:
+    """Return the most that pages may score beside the same page in a language, by their paths, given with scores."""
+    best = dict[str, float]()
+    for path, score in pages:
+        best[path] = max(score, best.get(path, 0.0))
+    spoken = {path: _LANGUAGE.search(path) for path in best}
+    groups = defaultdict[str, dict[str, list[str]]](lambda: defaultdict(list))
+    for path, found in spoken.items():
+        page = path if found is None else f"{path[: found.start()]}{path[found.end() :]}"
+        groups[page][(found[1] or found[2]).lower() if found is not None else ""].append(path)
+    most = dict[str, float]()
+    for languages in groups.values():
+        wanted = language if language in languages else ""
+        if len(languages) > 1 and wanted in languages:
+            least = _TRANSLATED * max(best[path] for path in languages[wanted])
+            most.update((path, least) for other, paths in languages.items() if other != wanted for path in paths)
+    return most
 
 
 def idf(documents: int, having: int) -> float:
