@@ -143,8 +143,13 @@ class ResponseStream:
             self._end, self._has_ended = self._end or event, True
         elif kind in _KEPT:
             goes_on = kind == _DELTA and bool(self._written)
-            if not had_ended and self.kept_bytes + len(data) <= self._most_bytes:
-                self._keep(event)
+            has_room = not had_ended and self.kept_bytes + len(data) <= self._most_bytes
+            if has_room and kind == _DELTA and (written := _WRITTEN.search(data)):
+                self._written += written[1]
+                self.kept_bytes += len(written[1])
+            elif has_room and kind != _DELTA and len(self._kept) < _MOST_KEPT:
+                self._kept.append(event)
+                self.kept_bytes += len(data)
         elif kind == "error" and (self._end is None or self._end[0] == "response.failed"):
             self._error, self._has_ended = self._error or data, True
         if had_ended or (goes_on and not self._hears_deltas):
@@ -154,16 +159,6 @@ class ResponseStream:
         if self._hears:
             self._tell(kind, data, goes_on)
         return self._has_ended
-
-    def _keep(self, event: Event) -> None:
-        kind, data = event
-        if kind != _DELTA:
-            if len(self._kept) < _MOST_KEPT:
-                self._kept.append(event)
-                self.kept_bytes += len(data)
-        elif written := _WRITTEN.search(data):
-            self._written += written[1]
-            self.kept_bytes += len(written[1])
 
     def response(self, *, from_start: bool = True) -> JsonObject:
         """Return the Response object; its output, where the last event lacks some of it, is completed from the others.
