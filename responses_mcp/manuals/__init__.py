@@ -1,4 +1,4 @@
-"""Retrieval over a folder of manuals: Markdown and JSON files, searched and read off the event loop."""
+"""Retrieval over a folder of manuals: documents of many formats, searched and read off the event loop."""
 
 from __future__ import annotations
 

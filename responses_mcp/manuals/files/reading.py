@@ -1,4 +1,4 @@
-"""`manual_scan` and `manual_read`: a file page by page, and the sections of Markdown (M6 and M7).
+"""`manual_scan` and `manual_read`: a file page by page, and sections (M6 and M7).
 
 Places are counted in characters of the text that `texts` gives, so pages join to exactly the whole.
 """
