@@ -9,13 +9,16 @@ import time
 from collections.abc import Callable, Hashable
 from typing import BinaryIO, Final
 
+from responses_mcp.errors import exhausted
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
+from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, encoding_of, spans
 from responses_mcp.manuals.formats import CONVERTERS, PACKED, PLAIN, pdf
 from responses_mcp.manuals.formats.document import TOO_LONG, Document, Unserved, checked_lines
 from responses_mcp.manuals.requests.paths import file_type
 
 NOT_TEXT: Final = "not_text"
+NO_READER: Final = "reader_does_not_start"
 SECONDS: Final = 10.0
 """Of a processor, which a file may take that no process of its own reads."""
 
@@ -111,7 +114,12 @@ class Documents:
     def _read_apart(self, digest: bytes, content: bytes, check: CancellationCheck) -> Document:
         with self._lock:
             reading = self._begun.pop(digest, None)
-        reading = pdf.Reading(content) if reading is None else reading
+        try:
+            reading = pdf.Reading(content) if reading is None else reading
+        except OSError as error:
+            if shortage := exhausted(error):
+                raise ManualsError("conflict", shortage) from error
+            raise Unserved(NO_READER) from error
         try:
             return reading.document(check)
         except OutOfTime:

@@ -6,6 +6,7 @@ A process of its own reads the file (`pdf_child`), which ends by itself after `S
 from __future__ import annotations
 
 import json
+import os
 import sys
 from functools import cache
 from importlib.util import find_spec
@@ -30,13 +31,15 @@ SECONDS: Final = 30.0
 """What a file may take."""
 
 _POLL: Final = 0.02  # seconds of waiting between two checks
+_ENVIRONMENT: Final = ("SYSTEMROOT", "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # and no key
 _LIBRARY: Final = "pypdfium2"
 
 
 @cache
 def folder_of_library() -> str | None:
     """Return the folder from which the library can be imported; None where it, or a Python to run, is missing."""
-    found = None if getattr(sys, "frozen", False) or not sys.executable else find_spec(_LIBRARY)
+    name = Path(sys.executable or "").stem.lower()  # in a host it may be another program
+    found = find_spec(_LIBRARY) if name.startswith(("python", "pypy")) else None
     return None if found is None or found.origin is None else str(Path(found.origin).parent.parent)
 
 
@@ -49,11 +52,16 @@ class Reading:
     def __init__(self, content: bytes) -> None:
         # Without what a user's environment adds, and without the folder of the script, whose `json` is ours.
         command = [sys.executable, "-I", "-S", str(pdf_child.__file__), folder_of_library() or "", str(SECONDS)]
+        environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
         self._told = TemporaryFile()  # noqa: SIM115  # closed with the process
-        with TemporaryFile() as given:
-            given.write(content)
-            given.seek(0)
-            self._child = Popen(command, stdin=given, stdout=self._told, stderr=DEVNULL)  # noqa: S603  # our own
+        try:
+            with TemporaryFile() as given:
+                given.write(content)
+                given.seek(0)
+                self._child = Popen(command, stdin=given, stdout=self._told, stderr=DEVNULL, env=environment)  # noqa: S603  # our own
+        except OSError:
+            self._told.close()
+            raise
 
     def document(self, check: CancellationCheck) -> Document:
         """Wait for the document; what `check` raises leaves the process at work. Raises `Unserved`."""

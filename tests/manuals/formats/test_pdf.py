@@ -3,6 +3,7 @@
 The promise: no PDF keeps other files from being searched, and none is passed over in silence.
 """
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,7 @@ async def test_a_pdf_without_a_text_to_serve_is_named_and_other_files_are_found(
     put(tmp_path, "m/b.md", b"# Seals\n\nTwo seconds.\n")
     async with desk(settings_for(tmp_path)) as here:
         found = await here.call("manual_search", query="seals")
-        assert [row["path"] for row in found["results"]] == ["b.md"]
+        assert [row["ref"]["path"] for row in found["results"]] == ["b.md"]
         assert (found["complete"], found["reason"]) == (False, f"m: 1 file not searched ({reason})")
         failed = await here.fail("manual_scan", manual_id="m", path="a.pdf")
         assert failed["message"] == f"There is no text to serve in 'a.pdf' ({reason})."
@@ -192,6 +193,25 @@ def test_what_a_request_had_no_time_for_goes_on_and_the_next_takes_it_over() -> 
     assert documents.of("a.pdf", content, unchecked).text == "Page 1\nThe gasket lasts ten years.\n"
     assert reading._child.returncode == 0
     assert documents._begun == {}
+
+
+async def test_a_process_that_does_not_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    put(tmp_path, "m/a.pdf", pdf_of("Seals."))
+    async with desk(settings_for(tmp_path)) as here:
+        found = await here.call("manual_search", query="seals")
+        assert found["reason"] == "m: 1 file not searched (reader_does_not_start)"
+        assert (await here.fail("manual_scan", manual_id="m", path="a.pdf"))["code"] == "conflict"
+
+
+def test_the_process_gets_no_key(slow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    slow.write_text(
+        "import json, os\nprint(json.dumps({'pages': [str(dict(os.environ))], 'marks': []}))\n", encoding="utf-8"
+    )
+    told = Documents().of("a.pdf", b"x", unchecked).text
+    assert "PATH" in told
+    assert "canary" not in told
 
 
 def test_what_still_reads_ends_with_the_manuals(slow: Path) -> None:
