@@ -47,7 +47,7 @@ from responses_mcp.manuals.files.unserved import (
     NO_FILES,
     about_links,
     in_words,
-    other_kinds,
+    why_empty,
 )
 from responses_mcp.manuals.requests import ReadRequest, ScanRequest
 from responses_mcp.manuals.requests.parsing import parse_search
@@ -379,7 +379,7 @@ async def _ls(_: Manuals, settings: ManualsSettings, options: argparse.Namespace
     if options.manual:
         await _list_folder(settings, options)
         return
-    folder = _folder(settings)
+    folder = Folder.of(settings)
     shown: list[JsonObject] = []
     unreadable: list[str] = []
     for name in await _names(settings):
@@ -405,7 +405,7 @@ async def _ls(_: Manuals, settings: ManualsSettings, options: argparse.Namespace
 
 
 async def _list_folder(settings: ManualsSettings, options: argparse.Namespace) -> None:
-    folder = _folder(settings)
+    folder = Folder.of(settings)
     path = "/".join(parts_of(options.path))
     if await _in_thread(_is_file, folder, options.manual, path):
         read = _command(settings, options, "read", options.manual, path)
@@ -418,12 +418,7 @@ async def _list_folder(settings: ManualsSettings, options: argparse.Namespace) -
     for name, kind in items:
         say(f"{name}/" if kind == "dir" else name)
     if not items:
-        kinds = "" if path else in_words(await _in_thread(other_kinds, folder, [options.manual]))
-        remark(f"There is no file there that is served{f'; {kinds}' if kinds else ''}.")
-
-
-def _folder(settings: ManualsSettings) -> Folder:
-    return Folder.of(settings)
+        remark(await _in_thread(why_empty, folder, options.manual, path, unchecked))
 
 
 def _is_file(folder: Folder, manual_id: str, path: str) -> bool:
@@ -538,7 +533,7 @@ def _say_read(text: str, replaced: int) -> None:
 
 
 async def _names(settings: ManualsSettings) -> list[str]:
-    names = await _in_thread(_folder(settings).manuals)
+    names = await _in_thread(Folder.of(settings).manuals)
     if names:
         return names
     links = await _in_thread(about_links, settings.root or "")
@@ -593,7 +588,7 @@ def _for_people(error: ManualsError, settings: ManualsSettings, options: argpars
     if not cause or "manual_" not in cure:
         return error.message
     cause = cause.replace("manual_id", f"'{_given(options)}'", 1)
-    folder = Folder(Path(settings.root or ""))
+    folder = Folder.of(settings)
     if "candidate_ids" in error.details:
         meant = _like(error.details.get("manual_id", ""), folder.manuals())
         if meant is not None:
