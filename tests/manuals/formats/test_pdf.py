@@ -53,6 +53,12 @@ def pdf_of(*pages: str, marks: tuple[tuple[str, int], ...] = (), trailer: str = 
 ENCRYPTED = f"/ID[<00><00>]/Encrypt<</Filter/Standard/V 1/R 2/P -4/O<{'11' * 32}>/U<{'22' * 32}>>>"
 
 
+LOOP = (
+    b"%PDF-1.4\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n"
+    b"2 0 obj\n<</Type/Pages/Count 1000000/Kids[2 0 R 2 0 R]>>\nendobj\ntrailer<</Size 3/Root 1 0 R>>\n%%EOF"
+)
+
+
 def put(root: Path, path: str, content: bytes) -> None:
     file = root / path
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -88,6 +94,7 @@ async def test_bookmarks_name_the_pages_that_they_lead_to_and_stand_above_the_ne
         (b"", "not_a_pdf"),
         (pdf_of("Secret.", trailer=ENCRYPTED), "needs_a_password"),
         (pdf_of("", ""), "no_text"),
+        (LOOP, "too_many_pages"),
         (pdf_of(*[""] * 5001), "too_many_pages"),
     ],
 )
