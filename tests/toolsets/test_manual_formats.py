@@ -232,6 +232,13 @@ async def test_plain_text_is_cut_at_underlined_and_at_numbered_lines(tmp_path: P
         ("a.rst", RST, "See `the valves` and `dry()` in the book."),
         ("a.rst", RST, "Note: Ten seconds."),
         ("a.rst", "|Pumps| run.\n\n+---+\n||a|b||\n", "Pumps run."),
+        (
+            "a.rst",
+            ".. only:: html\n\n   Ten seconds.\n\n.. container:: a\n\n   More.\n",
+            "\n   Ten seconds.\n\n\n\n   More.",
+        ),
+        ("a.rst", ".. figure:: a.png\n   :alt: b\n\n   A pump.\n", "\n\n\n   A pump.\n"),
+        ("a.org", "#+begin_comment\nhidden\n#+end_comment\nshown\n", "\n\n\nshown\n"),
         ("a.adoc", ADOC, "Ten seconds. See the book and above."),
         ("a.adoc", ":url: https://example.org\n\nSee {url}/a[the book^] and {other}.\n", "See the book and {other}."),
         ("a.org", ORG, "Ten seconds. See the book."),

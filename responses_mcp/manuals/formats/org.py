@@ -24,7 +24,7 @@ def convert(text: str, check: CancellationCheck) -> Document:
     """Return the text in as many lines as the file has."""
     page = Page()
     drawer = 0  # lines of it so far
-    verbatim = False
+    verbatim = hidden = False
     for line in checked_lines(text, check):
         if drawer:
             drawer = 0 if _END.match(line) or drawer == _MOST_LINES else drawer + 1
@@ -34,9 +34,10 @@ def convert(text: str, check: CancellationCheck) -> Document:
             if name == "title" and not page.title:
                 page.title = keyword[2].strip()
             verbatim = name.startswith("begin") or (verbatim and not name.startswith("end"))
+            hidden = verbatim and (name == "begin_comment" or hidden)
             page.lines.append("")
         elif verbatim:
-            page.lines.append(line)
+            page.lines.append("" if hidden else line)
         elif len(line) <= _LONGEST_HEADING and (heading := _HEADING.match(line)) is not None:
             page.heading(len(heading[1]), _plain(_TAGS.sub("", heading[2])))
         elif _DRAWER.match(line):

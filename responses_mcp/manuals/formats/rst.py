@@ -21,10 +21,15 @@ _LITERAL: Final = re.compile(r"``([^`]+)``")
 _NO_TEXT: Final = frozenset(
     {
         *("toctree", "contents", "include", "highlight", "raw", "index", "meta", "currentmodule", "module", "image"),
-        *("sectionauthor", "moduleauthor", "default-role", "role", "tabularcolumns", "only", "container", "replace"),
+        *("sectionauthor", "moduleauthor", "default-role", "role", "tabularcolumns", "replace"),
     }
 )
-_QUIET: Final = frozenset({"code-block", "code", "sourcecode", "literalinclude", "table", "list-table", "csv-table"})
+_QUIET: Final = frozenset(
+    {
+        *("code-block", "code", "sourcecode", "literalinclude", "table", "list-table", "csv-table"),
+        *("only", "container", "figure"),
+    }
+)
 _SAID: Final = frozenset(
     {
         *("note", "warning", "tip", "important", "caution", "danger", "hint", "attention", "error", "seealso", "todo"),
