@@ -46,7 +46,7 @@ _LETTERS: Final = r"a-z\u00df-\u00f6\u00f8-\u02af\u0370-\u0374\u0376-\u03f5\u03f
 _INFLECTED: Final = re.compile(f"[{_LETTERS}]{{0,47}}[a-z]")  # what is longer is no word of a language
 _VOWEL: Final = re.compile("[aeiouy]")
 _BEAT: Final = re.compile("[aeiouy]+[^aeiouy]+")  # vowels and what follows them: about a syllable
-_DERIVED: Final = ("ly", "al", "ment", "ness")
+_DERIVED: Final = ("ly", "al", "ity", "ment", "ness")
 _SHORT: Final = re.compile(r"(?<![aeiouy])[aeiouy][^aeiouywx]\Z")
 _DOUBLED: Final = re.compile(r"(?<=..)([^aeiouylsz])\1\Z")
 _MOST_REMEMBERED: Final = 4096
@@ -132,8 +132,8 @@ def is_hiragana(word: str) -> bool:
 def stem(word: str) -> str:
     """Return what the forms of a folded word share: committed, commits and commit are one word.
 
-    These are the inflections of Porter's stemmer, the nouns in -ion, -ment and -ness, and what -al and -ly make of
-    words, but no further derivations: standardization is a form of standardize and not of standard.
+    These are the inflections of Porter's stemmer, the nouns in -ion, -ity, -ment and -ness, and what -al and -ly make
+    of words, but no further derivations: standardization is a form of standardize and not of standard.
     """
     if len(word) < 4 or word in _NOUNS or not _INFLECTED.fullmatch(word):
         return _NOUNS.get(word, word)

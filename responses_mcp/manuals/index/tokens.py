@@ -16,7 +16,7 @@ from typing import Final
 
 from responses_mcp.manuals.words import CJK, LONG_VOWEL, stem, unmarked
 
-FORM: Final = 3
+FORM: Final = 4
 """Names this way of making tokens: an index that was made in another way is made anew."""
 
 PART: Final = "="
@@ -103,6 +103,12 @@ def tokens(text: str) -> str:
     ascii_only = text.isascii()
     chunks = text.translate(_APART_FROM_ALL).split() if ascii_only else PIECE.findall(text.replace(LONG_VOWEL, ""))
     return " ".join(filter(None, map(_KEPT.__getitem__, chunks)))
+
+
+def forget() -> None:
+    """Give back the memory of tokens that were made, after many texts."""
+    _KEPT.clear()
+    stem.cache_clear()
 
 
 def of_piece(piece: str) -> list[str]:

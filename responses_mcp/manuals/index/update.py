@@ -27,7 +27,7 @@ from responses_mcp.manuals.files.folder import UNREADABLE, Folder, Stamp
 from responses_mcp.manuals.formats.document import Document, Unserved
 from responses_mcp.manuals.index.rows import Entry, entries
 from responses_mcp.manuals.index.store import Blocked, Store, broken
-from responses_mcp.manuals.index.tokens import TOKENIZER
+from responses_mcp.manuals.index.tokens import TOKENIZER, forget
 from responses_mcp.manuals.index.vectors import Kept, has_vectors
 
 TOO_LARGE: Final = "too_large"
@@ -215,6 +215,7 @@ def update(
             changes.changed.pop(path, None)
         changes.gone.difference_update(batch)
         yield
+    forget()
 
 
 def _read_apart(folder: Folder, changes: Changes, batch: Sequence[str], check: CancellationCheck, largest: int) -> None:

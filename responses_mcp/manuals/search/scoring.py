@@ -36,7 +36,7 @@ _COVERED: Final = 4  # the power of coverage: most of the words count little bes
 _CERTAIN: Final = 8  # the power by which the best coverage of any section says how surely words name what is sought
 _HEAD: Final = 0.25  # for words in the title, the headings above or the path
 _ASKED: Final = 0.5  # for a title that is the question
-_REQUIRED: Final = 0.05  # for required terms that the question has, if it is certain
+_REQUIRED: Final = 0.1  # for required terms that the question has, if it is certain
 _DEMANDED: Final = 0.4  # of the best score, for those that it lacks: enough to choose among the best
 _LEAST_BEST: Final = 0.1  # which is so much at least: they are found where the question finds nothing, too
 # The weights of a token that 37 % and 95 % of the sections have: the less the question tells, the more the terms count.
@@ -45,7 +45,7 @@ _WITHIN: Final = 0.03  # of one that stands within another word
 _FILE: Final = 0.08  # of each of the two next sections of the file
 _NEXT: Final = 2
 _PHRASE: Final = 0.1
-_AS_WRITTEN: Final = 0.3  # for words in the form that the question has, if it is certain
+_AS_WRITTEN: Final = 0.4  # for words in the form that the question has, if it is certain
 _CLOSE: Final = 0.15
 _UNSURE: Final = 0.33  # of that, if it is not certain
 _NUMBER: Final = 0.1
@@ -185,11 +185,12 @@ class Scorer:
 
     def _look_for_required(self, found: Scored, above: str, length: float) -> None:
         row, counts = found.row, list[int]()
-        for required, counting, alone in self._required:
-            lifting = alone
+        for required, said, alone in self._required:
+            counting, lifting = said, alone
             if required.text in self._holding:
                 hits, more = int(row.id in self._holding[required.text]), 0
-                lifting *= _WITHIN if required.match else 1.0
+                if required.match:
+                    counting, lifting = said * _WITHIN, alone * _WITHIN
             else:
                 hits = required.hits(row.text_tokens)
                 more = required.hits(row.title_tokens) + required.hits(above)
