@@ -215,7 +215,7 @@ class Rows:
             return
         with suppress(RunsFileUnusable, UpstreamError):
             row = await self.find(run_id)
-            if row is not None and (row.status in WITH_ANSWER or row.confirmed):
+            if row is not None and _has_ended(row):
                 self._over(await self.look(row))
 
     async def listed(self, most: int) -> list[JsonObject]:
@@ -223,7 +223,9 @@ class Rows:
         shown: list[JsonObject] = []
         now = self.clock()
         for row in filter(self._is_remembered, await self.use(lambda file: file.recent(self.account, most))):
-            view = self.known(row.id) or view_of_row(row, now)
+            view = self.known(row.id)
+            if view is None or (view.running and _has_ended(row)):  # as another process has seen
+                view = view_of_row(row, now)
             entry: JsonObject = {
                 "run_id": row.id,
                 "status": row.status if row.status in WITH_ANSWER and row.key else view.status,
@@ -499,6 +501,11 @@ class Rows:
         profiles = self._settings.model_profiles
         profile = profiles.get(PROFILES.get(row.effort, row.tool)) or profiles.get("answer")
         return () if profile is None else bare_hosts(profile.blocked_domains)
+
+
+def _has_ended(row: Row) -> bool:
+    """Tell whether the API has told how a run ended."""
+    return row.status in WITH_ANSWER or row.confirmed
 
 
 def call_of(row: Row) -> Call:

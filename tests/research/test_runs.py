@@ -755,6 +755,16 @@ async def test_the_list_says_what_the_result_would_of_a_run_that_another_process
     assert len(upstream.of("ask")) == 1
 
 
+async def test_the_list_of_who_sends_a_run_says_that_another_process_has_cancelled_it(tmp_path: Path) -> None:
+    upstream = slow(60.0)
+    async with researching(upstream, tmp_path) as research, researching(upstream, tmp_path) as other:
+        run = await research.start("why?")
+        await trio.sleep(5)
+        assert (await other.cancel(run)).confirmed
+        assert [each["status"] for each in await research.list()] == ["cancelled"]
+        assert (await research.result(run)).status == "cancelled"
+
+
 async def test_a_look_at_a_running_run_tells_what_it_has_used_so_far_where_the_api_does(tmp_path: Path) -> None:
     upstream = slow(60.0)
     async with researching(upstream, tmp_path) as research:
