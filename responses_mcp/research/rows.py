@@ -351,9 +351,11 @@ class Rows:
                             raise
                 await trio.sleep(_POLL)
                 row = await self.row_of(run_id)
+        if (own := self._sending(run_id)) is not None:
+            row = own.row  # whose id may have come in the last moment
         if row.key and (row.status is None or row.may_go_on):
             return await self.cancel_at_api(row)
-        if (own := self._sending(run_id)) is None:
+        if own is None:
             return await self.view(run_id)
         view = await self.end(own.row, "cancelled", _UNTOLD if row.kept else _CLOSED_ONLY, maybe_paid=True)
         with trio.move_on_after(LEAVING):

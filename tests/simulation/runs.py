@@ -255,7 +255,7 @@ class _World:
                 await trio.sleep(self.draw.choice((0.0, 1.0, 30.0)))
                 for server in self.servers:
                     server.scope.cancel()
-                await trio.sleep(2.0)
+                await trio.sleep(20.0)  # a slow disk may have much to write
                 await self.settle(nursery)
                 nursery.cancel_scope.cancel()
         if patience.cancelled_caught:
