@@ -9,7 +9,8 @@ import re
 from typing import Final
 
 _SPAN: Final = re.compile(r"`[^`]*`")  # what is shown as it is written
-_ATTRIBUTES: Final = re.compile(r"\{[#.:][^{}]*\}|(?<=\s)\{[\w-]++(?:=[^{}]*+)?\}\s*$")
+_ATTRIBUTES: Final = re.compile(r"\{\s*+[#.:][^{}]*\}|(?<=\s)\{[\w-]++(?:=[^{}]*+)?\}\s*$|\{%[^{}%]*%\}")
+_ESCAPE: Final = re.compile(r"\\([!-/:-@\[-`{-~])")  # of a sign that Markdown would take for a mark
 _COMMENT: Final = re.compile(r"(?s:<!--.*?(?:-->|\Z))|\{/\*[^{}]*\*/\}")  # of HTML and of MDX
 _CLOSING: Final = re.compile(r"(?<=\s)#+$")  # which ends a heading; what stood behind it has kept it in the title
 _WITH_ATTRIBUTES: Final = re.compile(r"<([A-Za-z][A-Za-z0-9-]*+)\s[^<>=]*+=[^<>]*+>")
@@ -18,15 +19,16 @@ _PAIR: Final = re.compile(r"<([A-Za-z][A-Za-z0-9-]*)>([^<>]*)</\1>")
 _LINK: Final = re.compile(
     r"(`[^`]*`)|(?<!\\)!?\[((?:`[^`\[\]]*`|[^`\[\]])*+)\]\((?:[^()\s]|\([^()\s]*+\))*+(?:\s+\"[^\"()]*+\")?\)"
 )
+_MARKS: Final = ("{", "<", "](", "\\")
 _BREAK: Final = re.compile(r"(?<=\S)\s*<[Bb][Rr]\s*/?>\s*")
 
 
 def shown_title(title: str) -> str:
-    """Return a title without ids in braces, addresses of links, tags and comments; as it is if nothing else is in it.
+    """Return a title without ids in braces, addresses, tags, comments and escapes; as it is if nothing else is in it.
 
     A tag alone stays, because in `The <a> element` and `vector<int>` it is what the title is about.
     """
-    if "{" not in title and "<" not in title and "](" not in title:
+    if not any(mark in title for mark in _MARKS):
         return title
     linked = _unlinked(_unlinked(title))  # what is linked may be an image
     pieces: list[str] = []
@@ -50,4 +52,4 @@ def _plain(text: str) -> str:
     for name in {found[1] for found in _WITH_ATTRIBUTES.finditer(text)}:
         text = text.replace(f"</{name}>", "")
     text = _WITH_ATTRIBUTES.sub("", text)
-    return _PAIR.sub(r"\2", text)
+    return _ESCAPE.sub(r"\1", _PAIR.sub(r"\2", text))

@@ -1,7 +1,7 @@
 """How well a section fits a question: BM25 over its fields, with bonuses for coverage, phrases and the like (M4.2).
 
 A score is the share of what a perfect section would have, so that scores of different questions and manuals compare.
-What each weight is worth on questions of other people stands in docs/retrieval.md.
+What each weight is worth on questions of other people stands in docs/internals/retrieval.md.
 """
 
 from __future__ import annotations
