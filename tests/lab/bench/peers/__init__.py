@@ -13,11 +13,10 @@ import platform
 import shutil
 import subprocess
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 from responses_mcp.asking import Asker
-from responses_mcp.settings.model import Settings
+from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import SYSTEM_POLICY
 from responses_mcp.toolsets.answer import INSTRUCTIONS, AnswerToolset
 from tests.lab.bench.subjects import Subject
@@ -47,6 +46,10 @@ def install(folder: Path) -> list[Subject]:
     return peers
 
 
+def _sent(profile: Profile) -> dict[str, str]:
+    return {name: getattr(profile, name) for name in ("model", "reasoning_effort", "verbosity")}
+
+
 def _settings() -> dict[str, object]:
     """Return what both servers read as they start: what clients are shown, and what goes into each request."""
     settings = Settings()
@@ -56,7 +59,7 @@ def _settings() -> dict[str, object]:
         "tools": tools,
         "instructions": INSTRUCTIONS,
         "policy": settings.policy.instructions or SYSTEM_POLICY,
-        "profiles": {tool["name"]: asdict(profiles.get(tool["name"], profiles["answer"])) for tool in tools},
+        "profiles": {tool["name"]: _sent(profiles.get(tool["name"], profiles["answer"])) for tool in tools},
         "recency_days": settings.search.defaults.recency_days,
         "max_results": settings.search.defaults.max_results,
         "max_citations": settings.policy.max_citations,
