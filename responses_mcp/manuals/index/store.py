@@ -6,7 +6,7 @@ which no row of another manual has.
 
 Several processes may use one file: SQLite's own lock lets one write at a time, readers see the last finished state. A
 file that is broken or foreign is replaced by a new one, to which all processes move when they next use it; another
-version of this program has a file of its own.
+version of this program has a file of its own. A new file takes the place of older ones that no process has open.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import threading
 import time
 import unicodedata
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -386,6 +386,23 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
         if not _is_index(connection):  # another process may have been quicker
             for statement in _TABLES:
                 connection.execute(statement)
+    _remove_older(Path(path))
+
+
+def _remove_older(path: Path) -> None:
+    """Remove what earlier versions made of the same manuals, unless a process has it open or vectors were paid for."""
+    name, _, _ = path.stem.rpartition("-")
+    for each in path.parent.glob(f"{name}-*.sqlite3") if name else ():
+        version = each.stem.rpartition("-")[2]
+        if not version.isdecimal() or int(version) >= VERSION:
+            continue
+        with suppress(sqlite3.Error, OSError, Unusable):
+            with closing(sqlite3.connect(each, timeout=0, isolation_level=None)) as older:
+                unused = older.execute("SELECT 1 FROM vector LIMIT 1").fetchone() is None
+                # SQLite leaves this mode for one that needs the file alone.
+                unused = unused and older.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
+            if unused:
+                _remove(each)
 
 
 def _is_index(connection: sqlite3.Connection) -> bool:

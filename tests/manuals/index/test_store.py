@@ -454,3 +454,27 @@ def test_text_that_is_no_text_means_a_broken_file(store) -> None:
     assert is_broken(caught.value)
     assert not is_broken(sqlite3.ProgrammingError("Cannot operate on a closed database."))
     assert not is_broken(ValueError("decode"))
+
+
+def indexed(path: Path) -> Store:
+    """Return the store of an index that has one manual."""
+    store = Store(path)
+    put(store, "m")
+    return store
+
+
+@pytest.mark.parametrize("use", ["nobody", "another process", "paid vectors", "a newer version", "other manuals"])
+def test_a_new_index_takes_the_place_of_older_ones_that_nobody_uses(tmp_path: Path, use: str) -> None:
+    ours = index_path(tmp_path, tmp_path / "manuals")
+    name = {"a newer version": f"{ours.name[:24]}-{VERSION + 1000}", "other manuals": f"{'0' * 24}-7003"}
+    older = tmp_path / f"{name.get(use, f'{ours.name[:24]}-7003')}.sqlite3"
+    holder = indexed(older)
+    if use == "paid vectors":
+        with holder.writing(unchecked) as connection:
+            connection.execute("INSERT INTO vector (section, model, data) VALUES (1, 1, x'00')")
+    if use != "another process":
+        holder.close()
+    indexed(ours).close()
+    assert {each.name for each in tmp_path.glob("*.sqlite3*")} >= {ours.name}
+    assert older.exists() == (use != "nobody")
+    holder.close()
