@@ -360,7 +360,8 @@ class Rows:
         view = await self.end(own.row, "cancelled", _UNTOLD if row.kept else _CLOSED_ONLY, maybe_paid=True)
         with trio.move_on_after(LEAVING):
             await own.handle.over.wait()
-        return view
+        # The id may have come while the end was written.
+        return await self.cancel_at_api(own.row) if own.row.key else view
 
     async def cancel_at_api(self, row: Row, *, late: bool = False) -> RunView:
         """Tell the API to stop a response, and return how the run ended; `late` says that its time was over."""
