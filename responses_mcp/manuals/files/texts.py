@@ -35,9 +35,6 @@ _WRITTEN: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|[\\\"/bfnrt])")
 _CONTROL: Final = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 _BETWEEN_ANCHORS: Final = 1024 * 1024  # bytes
 
-ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
-"""A character, or half of one, that JSON writes as a number."""
-
 ENOUGH_OF_A_LINE: Final = 64 * 1024
 """Characters at the start of a line that tell whether it is a heading or a code fence."""
 

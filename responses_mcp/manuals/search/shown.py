@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -11,7 +10,7 @@ from math import log2
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from responses_mcp.manuals.files.snippets import LONGEST, Snippet, around, without_markup
-from responses_mcp.manuals.files.texts import ESCAPE, decoded
+from responses_mcp.manuals.files.texts import decoded
 from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.requests.paths import file_type
 from responses_mcp.manuals.search.candidates import Row, Text
@@ -39,7 +38,6 @@ _LEAST_PART: Final = 3  # letters of a word that is looked for within names
 _PART: Final = 0.4  # what a word weighs that is only a part of one
 _BESIDE: Final = 12 * LONGEST  # characters, more than are shown: an escape of JSON takes six for one
 _WITH_MARKUP: Final = ("md", "mdx")  # formats that are served as they are written
-_HALVES: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|" + ESCAPE.pattern)
 
 
 class Shown(NamedTuple):
@@ -66,7 +64,7 @@ class _Match(NamedTuple):
 def show(row: Row, text: Text, asked: Query, required: Sequence[RequiredTerm] = ()) -> Shown:
     """Return what a row shows for a question."""
     json = file_type(row.path) == "json"
-    plain, lengths = _plain(text.text, json=json)
+    plain = decoded(text.text) if json else text.text
     folded = alike(plain)
     heads = alike(f"{row.title}\n{text.above}\n{row.path.rpartition('.')[0]}")
     counts: Counter[str] = Counter()
@@ -94,16 +92,14 @@ def show(row: Row, text: Text, asked: Query, required: Sequence[RequiredTerm] = 
                 matches += [_Match(begin, end, word.text, weight) for begin, end in places]
     words = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
     above = " > ".join(map(shown_title, text.above.split(" > "))) if text.above else ""
-    written = without_markup(text.text) if file_type(row.path) in _WITH_MARKUP else text.text
+    written = without_markup(plain) if file_type(row.path) in _WITH_MARKUP else plain
     if (visible := [each for each in matches if written[each.begin : each.end].strip()]) or not matches:
-        text, matches = text._replace(text=written), visible
+        plain, matches = written, visible
     best = _window(sorted(matches), folded)
     if best is None:
-        return Shown(words, above, around("", "", _decoded(text.text[:_BESIDE], json=json)))
-    begin, end = (_raw(place, lengths) for place in best)
-    before = _decoded(text.text[max(begin - _BESIDE, 0) : begin], json=json)
-    after = _decoded(text.text[end : end + _BESIDE], json=json)
-    snippet = around(before, _decoded(text.text[begin:end], json=json), after)
+        return Shown(words, above, around("", "", plain[:_BESIDE]))
+    begin, end = best
+    snippet = around(plain[max(begin - _BESIDE, 0) : begin], plain[begin:end], plain[end : end + _BESIDE])
     column = begin - text.text.rfind("\n", 0, begin) - 1
     if "\n" not in text.text[:begin]:
         column += _LONG_LINE * text.goes_on
@@ -178,30 +174,3 @@ def _window(matches: Sequence[_Match], folded: str) -> tuple[int, int] | None:
         if total > most + 1e-9 or (total > most - 1e-9 and width < narrow):
             most, narrow, best = total, width, (first.begin, match.end)
     return best
-
-
-def _plain(text: str, *, json: bool) -> tuple[str, list[tuple[int, int]]]:
-    """Return a text as it is read, and where in it escapes of JSON were: the place behind each, and what it lacks."""
-    if not json or "\\u" not in text:
-        return (decoded(text) if json else text), []
-    pieces: list[str] = []
-    lengths: list[tuple[int, int]] = []
-    at = size = lacking = 0
-    for escape in _HALVES.finditer(text):
-        pieces += [decoded(text[at : escape.start()]), decoded(escape[0])]
-        size += len(pieces[-2]) + len(pieces[-1])
-        lacking += len(escape[0]) - len(pieces[-1])
-        lengths.append((size, lacking))
-        at = escape.end()
-    pieces.append(decoded(text[at:]))
-    return "".join(pieces), lengths
-
-
-def _raw(place: int, lengths: list[tuple[int, int]]) -> int:
-    """Return where a place of a text as it is read is in the text as written."""
-    at = bisect_right(lengths, (place, 2**62))
-    return place + (lengths[at - 1][1] if at else 0)
-
-
-def _decoded(text: str, *, json: bool) -> str:
-    return decoded(text) if json else text
