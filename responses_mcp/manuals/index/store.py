@@ -397,7 +397,8 @@ def _remove_older(path: Path) -> None:
         if not version.isdecimal() or int(version) >= VERSION:
             continue
         with suppress(sqlite3.Error, OSError, Unusable):
-            with closing(sqlite3.connect(each, timeout=0, isolation_level=None)) as older:
+            there = f"{each.absolute().as_uri()}?mode=rw"  # or one that is removed meanwhile would be made anew, empty
+            with closing(sqlite3.connect(there, timeout=0, isolation_level=None, uri=True)) as older:
                 unused = older.execute("SELECT 1 FROM vector LIMIT 1").fetchone() is None
                 # SQLite leaves this mode for one that needs the file alone.
                 unused = unused and older.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
