@@ -231,16 +231,12 @@ class Asker:
             await self._meter.aclose()  # noqa: ASYNC102  # shielded, and bounded, within
 
 
-def open_answers(
-    settings: Settings, *, named: Mapping[str, Profile] | None = None
-) -> AbstractAsyncContextManager[Asker]:
+def open_answers(settings: Settings) -> AbstractAsyncContextManager[Asker]:
     """Open a way to ask questions of the Responses API, and to search the web with it.
 
     Args:
       settings: read by `load_settings`, or made by hand. Nothing is checked and nothing connected before the first
         question, which raises `ConfigError` if the settings have problems.
-      named: the profiles as errors about their models name them, if not as the settings do: for a command whose option
-        has chosen a model.
 
     Returns:
       A context manager that gives an `Asker`. Any number of tasks may ask it at once.
@@ -251,8 +247,7 @@ def open_answers(
     Leaving the block closes all idle connections. End the questions first: a connection still in use is closed when its
     question ends.
     """
-    api = None if named is None else ResponsesApi(settings.openai, settings.request, profiles=named)
-    return opened(Asker(settings, api=api))
+    return opened(Asker(settings))
 
 
 def retry_policy(search: SearchSettings) -> RetryPolicy:

@@ -15,8 +15,7 @@ import trio
 from responses_mcp.commands.clients.codex_table import CodexTable
 from responses_mcp.commands.clients.files import Unmergeable
 from responses_mcp.commands.clients.json_merge import JsonDocument
-from responses_mcp.commands.manuals import _words_of
-from responses_mcp.commands.terminal import StatusLine, for_reading
+from responses_mcp.commands.terminal import StatusLine, say_text
 from responses_mcp.errors import UpstreamError
 from responses_mcp.json_types import replace_lone_surrogates
 from responses_mcp.manuals.cancellation import unchecked
@@ -171,7 +170,7 @@ class Terminal(io.StringIO):
 
 def on_a_terminal(text: str) -> None:
     with redirect_stdout(Terminal()), redirect_stderr(Terminal()):
-        for_reading(text)
+        say_text(text)
         with StatusLine() as status:
             status.show(text)
 
@@ -184,7 +183,6 @@ SCANS: dict[str, Callable[[str], object]] = {
     "the block of sources": lambda text: without_block(text, CITED, date.fromisoformat(TODAY)),
     "lines below a header": lambda text: without_block(f"Sources:\n{text}", CITED, date.fromisoformat(TODAY)),
     "a pattern of what is left out": lambda text: _fits("*a*a*b*[!a]?c", text),
-    "words of a question in a hit": lambda text: _words_of("token lifetime トークン").sub("", text),
     "tracking in URLs": without_tracking,
     "marks of citations": without_markers,
     "what is shown of a page": lambda text: shown(text, len(text), SECRETS.known),

@@ -41,7 +41,6 @@ COMPILE_LATER = {
     "manuals.search.shown._parts",
     "manuals.search.shown._words_of",
     "responses_api.response.sources._dates",
-    "commands.manuals._words_of",
 }
 
 

@@ -3,36 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
-from types import MappingProxyType
 from typing import Final
 
-from responses_mcp.asking import TOOLS, Watcher, open_answers
-from responses_mcp.commands.asking import (
-    COMMAND_LINE,
-    Watch,
-    call,
-    question,
-    tell_masked,
-    tell_usage,
-    with_usage,
-)
-from responses_mcp.commands.parser import Parser, whole_number, without_blanks
-from responses_mcp.commands.terminal import (
-    configured,
-    for_reading,
-    on_terminal,
-    parser_of,
-    run_command,
-    say_json,
-    say_text,
-)
-from responses_mcp.commands.written_answer import WrittenAnswer
+from responses_mcp.asking import Watcher, open_answers
+from responses_mcp.commands.asking import COMMAND_LINE, Watch, add_options, run_question
+from responses_mcp.commands.parser import Parser, whole_number
+from responses_mcp.commands.terminal import on_terminal, parser_of, run_command, say_text, show_now
 from responses_mcp.responses_api.response.parser import Answer
-from responses_mcp.settings.model import EFFORTS, Profile, Settings
+from responses_mcp.settings.model import Settings
 
 _EXAMPLES: Final = """\
 examples:
@@ -56,16 +36,12 @@ def build_parser() -> Parser:
             f"--{name}", dest="profile", action="store_const", const=f"answer_{name}", default="answer", help=summary
         )
     profile.add_argument("--profile", metavar="NAME", help="the profile of that name, such as answer_quick")
-    parser.add_argument("--model", metavar="ID", type=without_blanks, help="another model than the profile's")
-    parser.add_argument("--effort", metavar="LEVEL", choices=EFFORTS, help="reasoning effort, such as low or high")
     parser.add_argument("--domains", metavar="A,B", action="append", help="sites to prefer")
     parser.add_argument(
         "--recency-days", metavar="N", type=whole_number(0, 36_500), help="prefer pages of the last N days"
     )
     parser.add_argument("--max-results", metavar="N", type=whole_number(1, 100), help="how many pages to look at")
-    parser.add_argument("--json", action="store_true", help="write one JSON document: what the tool returns, and usage")
-    parser.add_argument("--debug", action="store_true", help="log everything but secrets to stderr")
-    parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
+    add_options(parser)
     return parser
 
 
@@ -76,23 +52,17 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _ask(options: argparse.Namespace) -> None:
-    settings = configured(os.environ, options.config, debug=options.debug or None)
-    models = ", ".join(dict.fromkeys(profile.model for profile in settings.model_profiles.values()))
-    option = f"--model (configured: {models})"
-    named = None if options.model is None else {option: Profile(model=options.model)}
-    settings = _with_model(settings, options.profile, options.model, options.effort)
-    query = question(options.question)
     given = options.domains
     domains: Sequence[str] | None = None if given is None else ",".join(given).strip(" ,") or []
     written = WrittenAnswer() if on_terminal(sys.stdout) and not options.json else None
 
-    async def ask(watch: Watch) -> Answer:
+    async def ask(settings: Settings, query: str, watch: Watch) -> Answer:
         def show(text: str) -> None:
             watch.end()
             if written is not None:
                 written.take(text)
 
-        async with open_answers(settings, named=named) as asker:
+        async with open_answers(settings) as asker:
             return await asker.answer(
                 query,
                 profile=options.profile,
@@ -102,22 +72,44 @@ def _ask(options: argparse.Namespace) -> None:
                 watcher=Watcher(watch.tell, None if written is None else show, client=COMMAND_LINE),
             )
 
-    answer = call(settings, ask)
-    if written is not None:
-        written.end(answer.text)
-    elif options.json:
-        say_json(with_usage(answer.as_json(), answer.usage, answer.masked))
-    else:
-        say_text(for_reading(answer.text))
-    tell_masked(answer.masked)
-    tell_usage(answer.usage)
+    def show_whole(answer: Answer) -> None:
+        if written is not None:
+            written.end(answer.text)
+        else:
+            say_text(f"{answer.text}\n")
+
+    run_question(options, options.question, ask, show_whole)
 
 
-def _with_model(settings: Settings, name: str, model: str | None, effort: str | None) -> Settings:
-    """Return the settings with another model or effort in the profile of that name."""
-    profiles = settings.model_profiles
-    profile = profiles.get(name) or (profiles.get(TOOLS[0]) if name in TOOLS else None)
-    if profile is None or (model is None and effort is None):
-        return settings
-    changed = replace(profile, model=model or profile.model, reasoning_effort=effort or profile.reasoning_effort)
-    return replace(settings, model_profiles=MappingProxyType({**profiles, name: changed}))
+class WrittenAnswer:
+    """Shows an answer while it is written: `take` its pieces, an empty one at its beginning, then `end` it."""
+
+    def __init__(self) -> None:
+        self._shown = ""
+
+    def take(self, piece: str) -> None:
+        """Show the next piece of the text."""
+        if not piece and self._shown:
+            say_text("\n\n--- it broke off; once more: ---\n\n")
+            self._shown = ""
+        self._show(piece if self._shown else piece.lstrip())
+
+    def end(self, text: str) -> None:
+        """Show what is missing of the whole `text`; all of it, below a line, if it is not what was shown."""
+        bare = self._shown.rstrip()
+        if not text.startswith(bare):
+            self._show(f"\n\n--- in its final form: ---\n\n{text}")
+        elif text.startswith(self._shown):
+            self._show(text[len(self._shown) :])
+        else:  # with fewer blank lines
+            rest = text[len(bare) :]
+            for _ in range(self._shown.count("\n", len(bare))):
+                rest = rest.removeprefix("\n")
+            self._show(rest)
+        if not self._shown.endswith("\n"):
+            self._show("\n")
+
+    def _show(self, text: str) -> None:
+        self._shown += text
+        say_text(text)
+        show_now()

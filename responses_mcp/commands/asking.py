@@ -1,27 +1,30 @@
-"""What `ask` and `search` share: a question from words or stdin, one call with its phases shown, and how it ends."""
+"""What the commands share that ask the API: the question, one call with its phases shown, and how it ends."""
 
 from __future__ import annotations
 
+import argparse
 import locale
 import logging
 import os
-import stat
 import sys
+import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from threading import Timer
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import trio
 
+from responses_mcp.commands.parser import Parser
 from responses_mcp.commands.terminal import (
     FAILED,
     WRONG,
     StatusLine,
     Stop,
+    configured,
     counted,
     on_terminal,
     remark,
+    say_json,
 )
 from responses_mcp.errors import BadArgument, ConfigError, KeyUnusable, ResponsesMcpError, program
 from responses_mcp.json_types import JsonObject
@@ -40,7 +43,57 @@ T = TypeVar("T")
 _DETAILS: Final = ("status", "code", "param", "request_id", "retry_after")
 _STDIN: Final = "-"
 _MOST_STDIN: Final = 2**20  # bytes; about 250,000 tokens
-_REMARK_AFTER: Final = 3.0  # seconds, after which somebody may wonder what is waited for
+
+
+class Result(Protocol):
+    """What the API gave."""
+
+    @property
+    def usage(self) -> Usage | None:
+        """What it used, None where nobody counted."""
+        ...
+
+    @property
+    def masked(self) -> Mapping[str, int]:
+        """How many secrets of each kind were masked in the question."""
+        ...
+
+    def as_json(self) -> JsonObject:
+        """Return it as the tool returns it."""
+        ...
+
+
+R = TypeVar("R", bound=Result)
+
+
+def add_options(parser: Parser) -> None:
+    """Add the options of every command that asks at once."""
+    parser.add_argument("--json", action="store_true", help="write one JSON document: what the tool returns, and usage")
+    parser.add_argument("--debug", action="store_true", help="log everything but secrets to stderr")
+    parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
+
+
+def run_question(
+    options: argparse.Namespace,
+    words: Sequence[str],
+    ask: Callable[[Settings, str, Watch], Awaitable[R]],
+    show: Callable[[R], None],
+) -> None:
+    """Ask the question in `words`, and show the result, or with `--json` write it; `options` are of `add_options`."""
+    settings = configured(os.environ, options.config, debug=options.debug or None)
+    query = question(words)
+    result = call(settings, lambda watch: ask(settings, query, watch))
+    if options.json:
+        document = result.as_json()
+        if result.usage is not None:
+            document = {**document, "usage": result.usage.as_json()}
+        say_json({**document, "masked": dict(result.masked)} if result.masked else document)
+    else:
+        show(result)
+    if result.masked:
+        remark(f"Not sent, but masked in the question: {told(result.masked)}.")
+    if result.usage is not None and result.usage.counted and on_terminal(sys.stderr):
+        remark(_in_words(result.usage))
 
 
 def question(words: Sequence[str]) -> str:
@@ -49,15 +102,29 @@ def question(words: Sequence[str]) -> str:
     Nobody else's input is taken: a loop may read its questions from the same stdin. Raises Stop if there is nothing.
     """
     said = " ".join(word for word in words if word != _STDIN).strip()
-    asked_for = _STDIN in words or (not words and not _is_terminal())
-    given = _read_stdin() if asked_for else ""
-    if said and not asked_for and on_terminal(sys.stderr) and _is_pipe():
-        # No advice: in a loop that reads its questions there, all further ones would go along with this one.
-        remark("stdin was not read; the question is what the words say.")
+    given = _read_stdin() if _STDIN in words or not (words or on_terminal(sys.stdin)) else ""
     text = "\n\n".join(filter(None, (said, given)))
     if not text:
         raise Stop("There is nothing to ask; give it in quotation marks, or on stdin.", code=WRONG)
     return text
+
+
+def _read_stdin() -> str:
+    if sys.stdin is None:
+        return ""
+    try:
+        data = sys.stdin.buffer.read(_MOST_STDIN + 1)
+    except OSError as error:
+        raise Stop(f"stdin cannot be read ({error.strerror}).") from error
+    if len(data) > _MOST_STDIN:
+        raise Stop("stdin has more than 1 MiB; pass the part that matters.")
+    for encoding in ("utf-8-sig", locale.getencoding()):  # the second is what programs of Windows write
+        if b"\0" not in data:
+            try:
+                return data.decode(encoding).rstrip()
+            except UnicodeDecodeError:
+                continue
+    raise Stop("stdin is not text in UTF-8; save it as UTF-8 first.", code=WRONG)
 
 
 def call(settings: Settings, ask: Callable[[Watch], Awaitable[T]]) -> T:
@@ -67,14 +134,20 @@ def call(settings: Settings, ask: Callable[[Watch], Awaitable[T]]) -> T:
     """
     redact = Redactor(settings.openai.secrets)
     server = settings.server
+
+    async def watched(watch: Watch) -> T:
+        trio.lowlevel.spawn_system_task(watch.tick)  # not in a nursery, which would wrap the errors of the call
+        return await ask(watch)
+
     try:
-        with debug_log(server, redact), StatusLine(on=not server.debug or server.debug_file is not None) as status:
-            return trio.run(_watched, ask, status)
+        with _debug_log(server, redact), Watch(on=not server.debug or server.debug_file is not None) as watch:
+            return trio.run(watched, watch)
     except ResponsesMcpError as error:
         details = {name: getattr(error, name, None) for name in _DETAILS}
         told = {"type": type(error).__name__, **{name: value for name, value in details.items() if value is not None}}
         if isinstance(error, KeyUnusable):
-            raise Stop(_for_a_shell(error), code=WRONG, details=told) from error
+            remedy = error.remedy or f"Set it in this shell: `{error.command}`."
+            raise Stop(f"{error.cause} {remedy} '{program()} doctor' checks it.", code=WRONG, details=told) from error
         if isinstance(error, ConfigError):
             raise Stop(*error.problems, code=WRONG, details=told) from error
         code = WRONG if isinstance(error, BadArgument) else FAILED
@@ -82,126 +155,43 @@ def call(settings: Settings, ask: Callable[[Watch], Awaitable[T]]) -> T:
 
 
 @contextmanager
-def debug_log(server: ServerSettings, redact: Redactor) -> Generator[None]:
+def _debug_log(server: ServerSettings, redact: Redactor) -> Generator[None]:
     """Log what the settings want to be logged, as the server does."""
     if not server.debug:
         yield
         return
     log = logging.getLogger("responses_mcp")
     level, propagate = log.level, log.propagate
-    closing = configure(debug=True, debug_file=server.debug_file, redact=redact)
-    try:
+    with configure(debug=True, debug_file=server.debug_file, redact=redact):
         yield
-    finally:
-        closing.close()
-        log.setLevel(level)
-        log.propagate = propagate
+    log.setLevel(level)
+    log.propagate = propagate
 
 
-class Watch:
-    """What a call may tell while it runs: its phase, and that its answer is being written."""
+class Watch(StatusLine):
+    """Shows the phase of a call, and since how many seconds it runs, until `end`."""
 
-    def __init__(self, status: StatusLine) -> None:
-        self._status = status
-        self._began = trio.current_time()
+    def __init__(self, *, on: bool = True) -> None:
+        super().__init__(on=on)
+        self._began = time.monotonic()
         self._phase = ""
 
     def tell(self, phase: str) -> None:
         """Show a phase."""
         self._phase = phase
-        self.show()
+        self.show(f"{time.monotonic() - self._began:3.0f} s  {phase}")
 
-    def show(self) -> None:
-        """Show the phase, and since how many seconds the call runs."""
-        self._status.show(f"{trio.current_time() - self._began:3.0f} s  {self._phase}")
-
-    def end(self) -> None:
-        """Show nothing more: something better is to be seen."""
-        self._status.end()
-
-
-async def _watched(ask: Callable[[Watch], Awaitable[T]], status: StatusLine) -> T:
-    watch = Watch(status)
-
-    async def tick() -> None:
+    async def tick(self) -> None:
+        """Show the seconds as they pass."""
         while True:
             await trio.sleep(1)
-            watch.show()
-
-    trio.lowlevel.spawn_system_task(tick)  # not in a nursery, which would wrap the errors of the call
-    return await ask(watch)
+            self.tell(self._phase)
 
 
-def tell_usage(usage: Usage | None) -> None:
-    """Write a line about what a call used to stderr, if that is a terminal."""
-    if usage is None or not usage.counted or not on_terminal(sys.stderr):
-        return
+def _in_words(usage: Usage) -> str:
     said = [f"{usage.input_tokens:,} tokens in ({usage.cached_tokens:,} cached), {usage.output_tokens:,} out"]
     if usage.web_searches:
         said.append(counted(usage.web_searches, "search", "es"))
     if usage.cost_usd is not None:
         said.append(f"about {dollars(usage.cost_usd)}")
-    remark(", ".join(said))
-
-
-def tell_masked(masked: Mapping[str, int]) -> None:
-    """Say which secrets in a question were not sent."""
-    if masked:
-        remark(f"Not sent, but masked in the question: {told(masked)}.")
-
-
-def with_usage(document: JsonObject, usage: Usage | None, masked: Mapping[str, int]) -> JsonObject:
-    """Return the document of `--json`: what the tool returns, what it used, and which secrets were masked."""
-    shown = document if usage is None else {**document, "usage": usage.as_json()}
-    return {**shown, "masked": dict(masked)} if masked else shown
-
-
-def _for_a_shell(error: KeyUnusable) -> str:
-    """Return what is wrong with a key, with a cure for those who have no MCP client before them."""
-    remedy = error.remedy or f"Set it in this shell: `{error.command}`."
-    return f"{error.cause} {remedy} '{program()} doctor' checks it."
-
-
-# Stdin
-
-
-def _is_terminal() -> bool:
-    return sys.stdin is None or sys.stdin.isatty()
-
-
-def _is_pipe() -> bool:
-    try:
-        return stat.S_ISFIFO(os.fstat(sys.stdin.fileno()).st_mode)
-    except (AttributeError, OSError, ValueError):  # closed, or replaced by something that is no file
-        return False
-
-
-def _read_stdin() -> str:
-    if sys.stdin is None:
-        raise Stop("stdin is closed.")
-    waiting = Timer(
-        _REMARK_AFTER, remark, ["waiting for the end of stdin; add '< /dev/null' if there is nothing to come."]
-    )
-    waiting.daemon = True
-    if sys.stdin.isatty():
-        ending = "Ctrl-Z and Enter" if sys.platform == "win32" else "Ctrl-D on a line of its own"
-        remark(f"type or paste the text here, and end it with {ending}.")
-    else:
-        waiting.start()
-    try:
-        data = sys.stdin.buffer.read(_MOST_STDIN + 1)
-    except OSError as error:
-        raise Stop(f"stdin cannot be read ({error.strerror}).") from error
-    finally:
-        waiting.cancel()
-    if len(data) > _MOST_STDIN:
-        raise Stop("stdin has more than 1 MiB; pass the part that matters.")
-    if b"\0" in data:
-        raise Stop("stdin is not text; pass text in UTF-8.")
-    try:
-        return data.decode("utf-8-sig").rstrip()
-    except UnicodeDecodeError:
-        try:
-            return data.decode(locale.getencoding()).rstrip()  # what programs of Windows write
-        except UnicodeDecodeError:
-            raise Stop("stdin is not text in UTF-8; save it as UTF-8 first.", code=WRONG) from None
+    return ", ".join(said)

@@ -94,7 +94,7 @@ async def _handshake(client: McpClient) -> None:
     tools = (await client.ask("tools/list"))["result"]["tools"]
     say("2. Tools:")
     for tool in tools:
-        say(f"   {tool['name']:<16} {tool['description'].partition('. ')[0].rstrip('.')}.", hanging=20)
+        say(f"   {tool['name']:<16} {tool['description'].partition('. ')[0].rstrip('.')}.")
 
 
 async def _ask(client: McpClient) -> None:
@@ -103,7 +103,7 @@ async def _ask(client: McpClient) -> None:
         "structuredContent"
     ]
     for line in str(answer["answer"]).splitlines():
-        say(f"   | {line}", hanging=5)
+        say(f"   | {line}")
     say(f"   used_search: {str(answer['used_search']).lower()}, model: {answer['model']}, citations:")
     for citation in answer["citations"]:
         say(f"   - {citation.get('title', '')} <{citation['url']}> {citation['published_at']}")

@@ -47,7 +47,6 @@ from responses_mcp.commands.terminal import (
     WRONG,
     Stop,
     configured,
-    keep_whole,
     parser_of,
     remark,
     run_command,
@@ -130,13 +129,11 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     if options.trust and not client.trust:
         raise Stop(f"{client.title} has no setting for trust; leave --trust out.", code=WRONG)
     manuals = None if options.manuals is None else str(_absolute(options.manuals, machine))
-    keep_whole(manuals)
     if manuals is not None and not os.path.isdir(manuals):  # noqa: PTH112  # raises nothing
         raise Stop(f"--manuals: there is no folder {manuals}; name the one in which your manuals are.", code=WRONG)
     if manuals is not None and options.toolsets is not None and "manuals" not in names_in(options.toolsets):
         options.toolsets += ",manuals"
     path = Path(_file(options, client, machine))
-    keep_whole(path)
     there = _there(options, machine, path)
     if there is None and not _NAME.fullmatch(options.name):
         raise Stop(f"--name: a new entry needs 1 to 40 letters, digits, - or _, got {options.name!r}.", code=WRONG)
@@ -184,7 +181,6 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
 def _remove(options: argparse.Namespace, machine: Machine) -> None:
     client, name = CLIENTS[options.client], options.name
     path = Path(_file(options, client, machine))
-    keep_whole(path)
     there = _there(options, machine, path)
     with _left_alone(path, f"If {client.title} reads that file, take the entry {name} out of it yourself."):
         file = ClientFile(path, mark=client.reads_mark)
@@ -220,15 +216,15 @@ def _list(options: argparse.Namespace, machine: Machine) -> None:
             continue
         having.add(found.client)
         if isinstance(found, Unreadable):
-            say(f"{found.client:<15} {found.file} was not read: {found.why}", hanging=16)
+            say(f"{found.client:<15} {found.file} was not read: {found.why}")
             continue
         _, _, told, fix = verdict(found)
-        say(f"{found.client:<15} {told}{f'; {fix}' if fix else ''}", hanging=16)
+        say(f"{found.client:<15} {told}{f'; {fix}' if fix else ''}")
     unread = [client for client in wanted if CLIENTS[client].dialect is None]
     without = [client for client in wanted if client not in (*having, *unread)]
     for told, clients in (("no entry", without), ("not read", unread)):
         if clients:
-            say(f"{told:<15} {', '.join(clients)}", hanging=16)
+            say(f"{told:<15} {', '.join(clients)}")
 
 
 def _there(options: argparse.Namespace, machine: Machine, path: Path) -> Entry | None:

@@ -28,7 +28,6 @@ from responses_mcp.commands.terminal import (
     Stop,
     configured,
     counted,
-    for_reading,
     on_terminal,
     parser_of,
     remark,
@@ -120,13 +119,7 @@ def run(argv: Sequence[str]) -> int:
                 parser.error(f"{no_command(word, _RUNS)} To ask it, put -- before it")
             case _:
                 pass
-    code = OK
-
-    def told() -> None:
-        nonlocal code
-        code = work(options, _settings(options))
-
-    return run_command(told, as_json=options.json) or code
+    return run_command(lambda: work(options, _settings(options)), as_json=options.json)
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -278,7 +271,7 @@ def _show(view: RunView, *, as_json: bool) -> int:
     elif view.data is not None:
         say_json(view.data)
     elif view.answer is not None:
-        say_text(for_reading(view.answer.text))
+        say_text(f"{view.answer.text}\n")
     if on_terminal(sys.stderr):
         used = view.usage or {}
         counts = [counted(used[name], *words) for name, words in _COUNTS if name in used]

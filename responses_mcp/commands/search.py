@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from typing import Final
 
 from responses_mcp.asking import SearchResults, Watcher, open_answers
-from responses_mcp.commands.asking import (
-    COMMAND_LINE,
-    Watch,
-    call,
-    question,
-    tell_masked,
-    tell_usage,
-    with_usage,
-)
+from responses_mcp.commands.asking import COMMAND_LINE, Watch, add_options, run_question
 from responses_mcp.commands.parser import Parser, whole_number
-from responses_mcp.commands.terminal import (
-    configured,
-    for_reading,
-    parser_of,
-    remark,
-    run_command,
-    say,
-    say_json,
-    say_text,
-)
+from responses_mcp.commands.terminal import counted, parser_of, remark, run_command, say
 from responses_mcp.responses_api.request.arguments import ANY_LANGUAGE, MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
+from responses_mcp.settings.model import Settings
 
 _INDENT: Final = " " * 5
 _EXAMPLES: Final = """\
@@ -58,9 +41,7 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--timeframe", metavar="WHEN", choices=TIMEFRAMES, help=f"age of the pages: {', '.join(TIMEFRAMES)}"
     )
-    parser.add_argument("--json", action="store_true", help="write one JSON document: what the tool returns, and usage")
-    parser.add_argument("--debug", action="store_true", help="log everything but secrets to stderr")
-    parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
+    add_options(parser)
     return parser
 
 
@@ -71,10 +52,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _search(options: argparse.Namespace) -> None:
-    settings = configured(os.environ, options.config, debug=options.debug or None)
-    query = question(options.query)
-
-    async def ask(watch: Watch) -> SearchResults:
+    async def ask(settings: Settings, query: str, watch: Watch) -> SearchResults:
         async with open_answers(settings) as asker:
             return await asker.search(
                 query,
@@ -84,25 +62,18 @@ def _search(options: argparse.Namespace) -> None:
                 watcher=Watcher(watch.tell, client=COMMAND_LINE),
             )
 
-    found = call(settings, ask)
-    if options.json:
-        say_json(with_usage(found.as_json(), found.usage, found.masked))
-    else:
-        _say_found(found)
-    tell_masked(found.masked)
-    tell_usage(found.usage)
+    run_question(options, options.query, ask, _show)
 
 
-def _say_found(found: SearchResults) -> None:
+def _show(found: SearchResults) -> None:
     for rank, page in enumerate(found.results, 1):
         say(f"{rank:3}. {page.title}")
         say(f"{_INDENT}{page.url}" + (f"  {page.published_date}" if page.published_date else ""))
-        if page.snippet:
-            say_text(for_reading(page.snippet, _INDENT))
+        for line in page.snippet.splitlines():
+            say(f"{_INDENT}{line}")
     if not found.results:
         say("Nothing found.")
     elif found.total_count > len(found.results):
         say(f"These are {len(found.results)} of {found.total_count} pages; list more with --limit.")
     if found.dropped:
-        links = "1 link" if found.dropped == 1 else f"{found.dropped} links"
-        remark(f"{links} that the search itself had not found {'was' if found.dropped == 1 else 'were'} left out.")
+        remark(f"Left out, because the search itself had not found it: {counted(found.dropped, 'link')}.")

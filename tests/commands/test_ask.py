@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from itertools import groupby
 from pathlib import Path
@@ -18,20 +18,15 @@ import pytest
 import trio
 
 from responses_mcp.asking import Asker
-from responses_mcp.commands import asking, terminal
-from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.system_policy import SYSTEM_POLICY
 from responses_mcp.testing import (
     Error,
     FakeApi,
     Hang,
-    Html,
-    Json,
     Reply,
     Sse,
     as_stream,
     bodies,
-    open_fake_api,
     stream_events,
 )
 from responses_mcp.testing.event_stream import TERMINAL
@@ -70,45 +65,6 @@ async def test_the_answer_and_its_sources_are_on_stdout_and_nothing_else_anywher
     assert asked(api) == "When was Python 3.14 released?"
 
 
-@pytest.mark.parametrize(
-    ("cut", "told"),
-    [
-        (
-            lambda url: url.removesuffix("/v1"),
-            "openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget that, or add more behind it?",
-        ),
-        (lambda url: url.removeprefix("http://"), "begin it with http://."),
-        (lambda url: "api.example.com/v1", "begin it with https://."),
-        (lambda url: f'"{url}"', "a URL in quotation marks (not shown)"),
-        (lambda url: url.replace("://", "//"), "write :// behind http."),
-    ],
-    ids=["no version", "no scheme on this machine", "no scheme", "quotation marks", "no colon"],
-)
-async def test_an_address_that_lacks_a_part_is_told_which(
-    cut: Callable[[str], str],
-    told: str,
-    api: FakeApi,
-    command: Command,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", cut(api.base_url))
-    code, out, err = await command("ask", "When?")
-    assert (code in {1, 2}, out) == (True, "")
-    assert told in err
-
-
-@pytest.mark.parametrize("reply", [Html(status=200), Error(302), Error(405)])
-@pytest.mark.parametrize("version", ["", "/v1"])
-async def test_an_address_at_which_something_else_answers_is_told_when_it_lacks_the_version(
-    reply: Reply, version: str, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with open_fake_api(reply, path=version) as api:
-        monkeypatch.setenv("OPENAI_BASE_URL", api.base_url)
-        code, out, err = await command("ask", "When?")
-    assert (code, out) == (1, "")
-    assert ("(OPENAI_BASE_URL) does not end in /v1: did you forget that" in err) == (not version)
-
-
 async def test_a_certificate_that_is_left_as_a_placeholder_is_ignored_and_told(
     api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,19 +82,15 @@ async def test_json_is_the_object_that_the_tools_return(api: FakeApi, command: C
     assert answer["citations"][0]["url"] == bodies.PEP
 
 
-async def test_a_server_that_does_not_stream_will_do(api: FakeApi, command: Command) -> None:
-    api.script(Json(bodies.unsearched()))
-    assert "Sources:" not in output(await command("ask", "Why?"))
-    assert sent(api)["stream"] is True
-
-
 @pytest.mark.parametrize(
-    ("option", "model"), [([], "gpt-a"), (["--detailed"], "gpt-d"), (["--quick"], "gpt-q")], ids=str
+    ("option", "model"),
+    [([], "gpt-a"), (["--detailed"], "gpt-d"), (["--quick"], "gpt-q"), (["--profile", "search"], "gpt-s")],
+    ids=str,
 )
 async def test_the_profile_is_that_of_the_tool_of_the_same_name(
     api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, option: list[str], model: str
 ) -> None:
-    for name, value in (("ANSWER", "gpt-a"), ("DETAILED", "gpt-d"), ("QUICK", "gpt-q")):
+    for name, value in (("ANSWER", "gpt-a"), ("DETAILED", "gpt-d"), ("QUICK", "gpt-q"), ("SEARCH", "gpt-s")):
         monkeypatch.setenv(f"MODEL_{name}", value)
     assert json.loads(output(await command("ask", *option, "Why?", "--json")))["model"] == model
     assert sent(api)["model"] == model
@@ -164,15 +116,6 @@ async def test_a_question_needs_no_quotation_marks_and_options_may_stand_anywher
 ) -> None:
     assert (await command("ask", "why", "is", "--quick", "the", "sky", "--json", "blue"))[0] == 0
     assert asked(api) == "why is the sky blue"
-
-
-async def test_the_configuration_is_that_of_the_server(api: FakeApi, command: Command, tmp_path: Path) -> None:
-    config = tmp_path / "config.yaml"
-    config.write_text("search: {defaults: {max_results: 3}}\nsearchh: 1\n", encoding="utf-8")
-    code, _, err = await command("ask", "Why?", "--config", str(config))
-    assert (code, err.count("\n")) == (0, 1)
-    assert "searchh" in err
-    assert "max_results=3" in sent(api)["input"]
 
 
 # Stdin
@@ -223,50 +166,6 @@ async def test_a_terminal_is_read_only_if_it_is_asked_for(
     assert asked(api) == "Why?"
 
 
-async def test_who_waits_for_an_end_of_stdin_is_told(
-    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(asking, "_REMARK_AFTER", 0.0)
-    told = trio.Event()
-    token = trio.lowlevel.current_trio_token()
-
-    def telling(sentence: str) -> None:
-        terminal.remark(sentence)
-        token.run_sync_soon(told.set)
-
-    monkeypatch.setattr(asking, "remark", telling)
-    reading, writing = os.pipe()
-    done: list[tuple[int, str, str]] = []
-
-    async def ask() -> None:
-        done.append(await command("ask", "Why?", "-"))
-
-    with at_stdin(monkeypatch, reading), trio.fail_after(WAIT):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask)
-            await told.wait()
-            os.close(writing)
-    [(code, _, err)] = done
-    assert code == 0
-    assert err == ("waiting for the end of stdin; add '< /dev/null' if there is nothing to come.\n")
-
-
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals here")
-@pytest.mark.parametrize("words", [["-"], ["Why", "-"]])
-async def test_who_is_to_type_the_question_is_told_how_to_end_it(
-    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, words: list[str]
-) -> None:
-    ours, terminal_of_user = os.openpty()
-    os.write(ours, b"is it so?\n\x04")
-    try:
-        with at_stdin(monkeypatch, terminal_of_user), trio.fail_after(WAIT):
-            code, _, err = await command("ask", *words)
-    finally:
-        os.close(ours)
-    assert (code, asked(api)) == (0, "\n\n".join([*words[:-1], "is it so?"]))
-    assert err == ("type or paste the text here, and end it with Ctrl-D on a line of its own.\n")
-
-
 async def test_text_that_is_not_utf_8_is_read_as_the_system_writes_it(
     api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,37 +174,30 @@ async def test_text_that_is_not_utf_8_is_read_as_the_system_writes_it(
     assert asked(api) == "天気は？"
 
 
-@pytest.mark.parametrize("arguments", [[], ["-"]])
 @pytest.mark.parametrize(
-    ("data", "code", "said"),
+    ("arguments", "data", "code", "said"),
     [
-        (b"a\0b", 1, "stdin is not text; pass text in UTF-8."),
-        (b"x" * (2**20 + 1), 1, "stdin has more than 1 MiB; pass the part that matters."),
-        (b" \n", 2, "There is nothing to ask; give it in quotation marks, or on stdin."),
+        ([], b"a\0b", 2, "stdin is not text in UTF-8; save it as UTF-8 first."),
+        (["-"], "天気は？".encode("cp932"), 2, "stdin is not text in UTF-8; save it as UTF-8 first."),
+        ([], b"x" * (2**20 + 1), 1, "stdin has more than 1 MiB; pass the part that matters."),
+        (["-"], b" \n", 2, "There is nothing to ask; give it in quotation marks, or on stdin."),
+        (["  "], b"the next line of a loop", 2, "There is nothing to ask; give it in quotation marks, or on stdin."),
     ],
-    ids=["binary", "too much", "nothing"],
+    ids=["binary", "not UTF-8", "too much", "nothing", "a blank question"],
 )
 async def test_stdin_that_cannot_be_sent_is_refused(  # noqa: PLR0917
-    api: FakeApi, command: Command, tmp_path: Path, arguments: list[str], data: bytes, code: int, said: str
-) -> None:
-    (tmp_path / "text").write_bytes(data)
-    assert await command("ask", *arguments, stdin=tmp_path / "text") == (code, "", f"openai-responses-mcp: {said}\n")
-    assert api.requests == []
-
-
-@pytest.mark.parametrize("blank", ["", "  "])
-async def test_a_question_that_is_blank_does_not_take_stdin_for_one(api: FakeApi, command: Command, blank: str) -> None:
-    said = "openai-responses-mcp: There is nothing to ask; give it in quotation marks, or on stdin.\n"
-    assert await command("ask", blank, stdin=b"the next line of a loop") == (2, "", said)
-    assert api.requests == []
-
-
-async def test_text_that_nobody_can_read_is_not_sent(
-    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
+    api: FakeApi,
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    data: bytes,
+    code: int,
+    said: str,
 ) -> None:
     monkeypatch.setattr("locale.getencoding", lambda: "utf-8")
-    said = "openai-responses-mcp: stdin is not text in UTF-8; save it as UTF-8 first.\n"
-    assert await command("ask", stdin="天気は？".encode("cp932")) == (2, "", said)
+    (tmp_path / "text").write_bytes(data)
+    assert await command("ask", *arguments, stdin=tmp_path / "text") == (code, "", f"openai-responses-mcp: {said}\n")
     assert api.requests == []
 
 
@@ -326,71 +218,9 @@ def test_a_loop_over_questions_asks_every_one(tmp_path: Path, feed: str) -> None
     assert done.stderr.count("OPENAI_API_KEY holds an unexpanded placeholder") == 3
 
 
-async def test_a_person_whose_pipe_is_not_read_is_told_what_would_read_all_of_it(
-    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stderr", shown := Terminal())
-    assert (await command("ask", "Why?", stdin=b"because"))[0] == 0
-    assert "stdin was not read; the question is what the words say." in shown.text
-    assert asked(api) == "Why?"
+# Profile, debug log
 
 
-# Model, profile, debug log
-
-
-@pytest.mark.parametrize(
-    ("options", "model", "effort"),
-    [
-        (["--model", "gpt-x"], "gpt-x", "medium"),
-        (["--effort", "high"], "gpt-5.2", "high"),
-        (["--quick", "--model", "gpt-5.4", "--effort", "low"], "gpt-5.4", "low"),
-        (["--profile", "answer_quick"], "gpt-q", "medium"),
-        (["--profile", "answer_quick", "--effort", "low"], "gpt-q", "low"),
-        (["--profile", "search"], "gpt-s", "low"),
-    ],
-)
-async def test_model_effort_and_profile_can_be_chosen(  # noqa: PLR0917
-    api: FakeApi,
-    command: Command,
-    monkeypatch: pytest.MonkeyPatch,
-    options: list[str],
-    model: str,
-    effort: str,
-) -> None:
-    if "--profile" in options:
-        monkeypatch.setenv("MODEL_QUICK", "gpt-q")
-        monkeypatch.setenv("MODEL_SEARCH", "gpt-s")
-    assert (await command("ask", "Why?", *options))[0] == 0
-    assert sent(api)["model"] == model
-    assert sent(api).get("reasoning", {"effort": effort})["effort"] == effort
-
-
-@pytest.mark.parametrize("profile", [[], ["--profile", "answer_quick"]])
-@pytest.mark.parametrize(
-    ("option", "whence"),
-    [
-        (["--model", "gpt-99"], "--model (configured: gpt-98, gpt-q)"),
-        ([], "model_profiles.answer.model (MODEL_ANSWER)"),
-    ],
-)
-async def test_a_model_that_the_api_does_not_know_is_told_with_where_it_comes_from(  # noqa: PLR0917
-    api: FakeApi,
-    command: Command,
-    monkeypatch: pytest.MonkeyPatch,
-    option: list[str],
-    whence: str,
-    profile: list[str],
-) -> None:
-    monkeypatch.setenv("MODEL_ANSWER", "gpt-98" if option else "gpt-99")
-    if option:
-        monkeypatch.setenv("MODEL_QUICK", "gpt-q")
-    api.script(Error(404, "The model 'gpt-99' does not exist.", code="model_not_found"))
-    code, _, err = await command("ask", "Why?", *option, *profile)
-    assert code == 1
-    assert f"The model is gpt-99, from {whence}." in err
-
-
-@pytest.mark.parametrize("more", [[], ["--model", "m"]])
 @pytest.mark.parametrize(
     ("name", "cure"),
     [
@@ -401,9 +231,9 @@ async def test_a_model_that_the_api_does_not_know_is_told_with_where_it_comes_fr
     ],
 )
 async def test_a_profile_that_there_is_not_exits_2_and_names_those_that_there_are(
-    api: FakeApi, command: Command, name: str, cure: str, more: list[str]
+    api: FakeApi, command: Command, name: str, cure: str
 ) -> None:
-    code, out, err = await command("ask", "Why?", "--profile", name, *more)
+    code, out, err = await command("ask", "Why?", "--profile", name)
     assert (code, out, api.requests) == (2, "", [])
     assert err.endswith(f"profile is {name!r}; it must be one of answer, answer_detailed, answer_quick{cure}\n")
 
@@ -485,7 +315,7 @@ async def test_problems_of_the_configuration_exit_2_before_anything_is_sent(
     "arguments",
     [
         ["--quick", "--detailed", "x"], ["x", "--recency-days", "-1"], ["x", "--max-results", "0"],
-        ["x", "--max-results", "few"], ["x", "--nonsense"], ["x", "--js"], ["x", "--effort", "much"],
+        ["x", "--max-results", "few"], ["x", "--nonsense"], ["x", "--js"],
         ["x", "--quick", "--profile", "answer"],
     ],
 )  # fmt: skip
@@ -555,43 +385,11 @@ STREAMED = [name for name, body in bodies.WELL_FORMED.items() if body().get("sta
 async def test_a_terminal_has_the_same_answer_as_a_pipe(
     api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "2000")
-    monkeypatch.setattr(terminal, "_WIDEST", 2000)
     api.script(*[as_stream(bodies.WELL_FORMED[name]())] * 2)
     code, out, _ = await command("ask", "Why?")
     monkeypatch.setattr(sys, "stdout", shown := Terminal())
     assert (await command("ask", "Why?"))[0] == code
     assert [line.rstrip() for line in shown.text.splitlines()] == [line.rstrip() for line in out.splitlines()]
-
-
-LONG = "A sentence with words that is much longer than the terminal is wide, and so it is broken."
-LISTED = "1. " + LONG + "\n\n```\n" + LONG + "\n```\n| " + LONG + " |\n" + "長い 文 " * 20 + "\nshort\n"
-
-
-async def test_a_terminal_gets_long_lines_broken_between_words_and_nothing_that_steers_it(
-    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    terminal = Terminal()
-    answer = Answer(LISTED + "\x1b[2J", used_search=False, citations=(), model="m")
-
-    async def answered(*_: object, **__: object) -> Answer:
-        await trio.lowlevel.checkpoint()
-        return answer
-
-    monkeypatch.setattr(Asker, "answer", answered)
-    assert output(await command("ask", "Why?")) == LISTED + "\x1b[2J\n"
-    monkeypatch.setattr(sys, "stdout", terminal)
-    monkeypatch.setenv("COLUMNS", "40")
-    assert (await command("ask", "Why?"))[0] == 0
-    lines = terminal.text.splitlines()
-    assert lines[:3] == [
-        "1. A sentence with words that is much",
-        "   longer than the terminal is wide, and",
-        "   so it is broken.",
-    ]
-    broken = ["長い 文 長い 文 長い 文 長い 文 長い 文"] * 4
-    lines = [line.rstrip() for line in lines]
-    assert lines[3:] == ["", "```", LONG, "```", f"| {LONG} |", *broken, "short", "\ufffd[2J"]
 
 
 # Real processes
@@ -698,24 +496,3 @@ async def test_ctrl_c_at_a_terminal_ends_a_loop_of_questions(api: FakeApi, shell
             _, code = await shown_to_the_end(terminal)
     assert code in {-signal.SIGINT, 130}
     assert len(api.requests) == 1
-
-
-@POSIX
-async def test_ctrl_c_in_background_mode_cancels_the_answer_at_the_api(
-    api: FakeApi, shell: dict[str, str], tmp_path: Path
-) -> None:
-    config = tmp_path / "background.yaml"
-    config.write_text("model_profiles: {answer: {model: gpt-5.2, background: true}}", encoding="utf-8")
-    api.stored.interval = 3600.0
-    with trio.fail_after(WAIT):
-        command = [*COMMAND, "ask", "--config", str(config), "Why?"]
-        process = await trio.lowlevel.open_process(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=shell
-        )
-        await api.wait_requests(1)
-        process.send_signal(signal.SIGINT)
-        assert process.stdout is not None
-        said = b"".join([piece async for piece in process.stdout]).decode()
-        assert await process.wait() == 130
-    assert said == "openai-responses-mcp: interrupted.\n"
-    assert len([each for each in api.requests if each.target == "/v1/responses"]) == 1

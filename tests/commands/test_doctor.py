@@ -28,7 +28,6 @@ from responses_mcp.commands.doctor.handshake import Handshake, check_handshake, 
 from responses_mcp.commands.doctor.model_ends import Announced, check_models
 from responses_mcp.commands.doctor.network import ask_for_models
 from responses_mcp.commands.doctor.network_settings import Way
-from responses_mcp.commands.terminal import columns
 from responses_mcp.manuals.files.directories import DirectoryByDescriptor, DirectoryByPath
 from responses_mcp.research.runs_file import Row, RunsFile
 from responses_mcp.settings import OpenAISettings, Profile, load_settings
@@ -217,17 +216,6 @@ async def test_the_real_server_shakes_hands_with_the_configuration_that_was_give
     report.line("ok", "manuals", "has 1 manual.")
     report.line("ok", "index")
     assert report.code == 0
-
-
-@pytest.mark.parametrize(("terminal", "no_color"), [(False, ""), (True, "1"), (True, "")])
-async def test_colour_is_only_for_a_terminal_and_only_an_addition(
-    examine: Doctor, monkeypatch: pytest.MonkeyPatch, terminal: bool, no_color: str
-) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
-    report = await examine("--offline", "--all", NO_COLOR=no_color, TERM="xterm")
-    coloured = terminal and not no_color and sys.platform != "win32"
-    assert any("\x1b" in line for line in report.lines) is coloured
-    assert any("ok" in line and "python:" in line for line in report.lines)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a script with a first line")
@@ -993,21 +981,8 @@ def test_install_writes_what_doctor_names() -> None:
 # What it looks like
 
 
-async def test_lines_with_names_in_japanese_fit_a_terminal_too(examine: Doctor, tmp_path: Path) -> None:
-    root = tmp_path / "手引き"
-    for name in ("就業規則", "複合機の取扱説明書", "経費精算"):
-        (root / name).mkdir(parents=True)
-    for page in range(3):
-        (root / f"添付資料その{page} 複合機の写真 経費の写真").symlink_to(root / "経費精算", target_is_directory=True)
-    report = await examine("--offline", "--all", terminal=True, MANUALS_ROOT=str(root))
-    wide = [line for line in report.shown if columns(line) > 80 and len(line.split()) > 1 and str(tmp_path) not in line]
-    assert wide == []
-    assert any("経費の写真" in line for line in report.shown)
-
-
-async def test_lines_fit_a_terminal_but_for_what_is_copied_and_the_last_one_sums_up(examine: Doctor) -> None:
+async def test_the_last_line_sums_up(examine: Doctor) -> None:
     report = await examine("--offline", "--all", terminal=True, OPENAI_API_KEY="YOUR_KEY", MODEL_ANSWER="o3")
-    assert [line for line in report.shown if len(line) > 80 and len(line.split()) > 1 and '"' not in line] == []
     assert all(line.startswith(" " * 19 + "Fix: ") for line in report.shown if "Fix: " in line)
     last = report.lines[-1] if report.lines[-1][0].isdigit() else " ".join(report.lines[-2:])
     told = re.fullmatch(r"\d+ checks: 1 failed \(key\); \d to look at \((.*)\); not checked: network\.", last)
@@ -1024,13 +999,6 @@ async def test_on_a_terminal_it_ends_with_what_is_wrong_and_counts_the_rest(exam
     assert marks == sorted(marks, key=["skip", "warn", "FAIL"].index)
     assert marks[-1] == "FAIL"
     assert "Fix: " in report.line("FAIL", "key")
-
-
-async def test_piped_lines_are_not_wrapped(examine: Doctor) -> None:
-    report = await examine("--offline", OPENAI_API_KEY="YOUR_KEY", MODEL_ANSWER="o3")
-    continued = [line for line in report.shown if line.startswith(" ")]
-    assert continued
-    assert all(line.startswith(" " * 19 + "Fix: ") for line in continued)
 
 
 async def test_who_has_one_profile_only_is_told_how_to_have_three(examine: Doctor) -> None:

@@ -18,7 +18,6 @@ from responses_mcp.commands.clients.files import ClientFile, Unmergeable, as_tab
 from responses_mcp.commands.clients.json_merge import JsonDocument
 from responses_mcp.commands.clients.known import CLIENTS, ENTRY, Client, Machine, claude_code_settings
 from responses_mcp.commands.parser import OF_SECRET, OF_SERVER, SERVER
-from responses_mcp.commands.terminal import keep_whole
 from responses_mcp.errors import program
 from responses_mcp.secrets import Redactor, is_unfilled
 from responses_mcp.settings.load import LoadedSettings, load_settings
@@ -373,7 +372,6 @@ def find_entries(machine: Machine) -> Iterator[Entry | Unreadable]:
             files.setdefault(Path(machine.folder / client.project_file), "project")
         local: Mapping[str, Any] = {}
         for file, scope in files.items() if client.dialect is not None else ():
-            keep_whole(file)
             try:
                 document = document_of(ClientFile(file, mark=client.reads_mark).text, client, ENTRY)
             except Unmergeable as problem:

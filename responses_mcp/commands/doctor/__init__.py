@@ -34,7 +34,6 @@ from responses_mcp.commands.terminal import (
     FAILED,
     StatusLine,
     Stop,
-    keep_whole,
     on_terminal,
     parser_of,
     run_command,
@@ -48,7 +47,6 @@ from responses_mcp.settings.address import drop_unfilled
 from responses_mcp.settings.load import LoadedSettings, load_settings
 from responses_mcp.settings.model import Settings
 
-_COLOURS: Final = {"ok": "32", "warn": "33", "FAIL": "1;31", "skip": "2"}
 _INDENT: Final = 19  # columns of status and check
 _NAMES_OF_THE_USER: Final = ".azure.com"  # where deployments have names that the list of models does not know
 _EXAMPLE: Final = """\
@@ -85,8 +83,6 @@ def run(argv: Sequence[str], *, server: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
     here = load_settings(os.environ, config_path=options.config)
-    keep_whole(here.config_file)
-    keep_whole(here.settings.manuals.root)
     found: list[Entry | Unreadable] = []
     plugin = None
     with suppress(Stop):  # a user without a home has no files of clients there
@@ -264,9 +260,7 @@ async def _embeddings(loaded: LoadedSettings, tell: Tell, *, trust_env: bool) ->
 
 
 def _say(finding: Finding) -> None:
-    colour = f"\x1b[{_COLOURS[finding.status]}m"
-    line = f"{finding.status:<4} {finding.check + ':':<13} {finding.found}."
-    say(line, hanging=_INDENT, style=lambda shown: f"{colour}{shown[:4]}\x1b[0m{shown[4:]}")
+    say(f"{finding.status:<4} {finding.check + ':':<13} {finding.found}.")
     if finding.fix is not None:
         say(f"{'':<{_INDENT}}Fix: {finding.fix}{'' if finding.fix.endswith('?') else '.'}")
     show_now()
