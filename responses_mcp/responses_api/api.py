@@ -31,7 +31,7 @@ from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.failures import end_call, settings_to_change
 from responses_mcp.responses_api.http import open_connections
 from responses_mcp.responses_api.http.connections import Connect, Connections, Request, connection_limit, encoded
-from responses_mcp.responses_api.parameters import ParameterFallback, refused_domains
+from responses_mcp.responses_api.parameters import ParameterFallback
 from responses_mcp.responses_api.request.credentials import credential_headers, key_from
 from responses_mcp.responses_api.response.reply import LARGE_BYTES, ReplyBudget, ReplyReader
 from responses_mcp.responses_api.response.sources import WrittenText
@@ -205,8 +205,8 @@ class ResponsesApi:
                     left = deadline.deadline - trio.current_time()
                     if wait is None or retries >= policy.max_retries or wait > min(LONGEST_WAIT, left):
                         settings = settings_to_change(error, model, self._models, self._openai.base_url)
-                        before, behind = refused_domains(error, body), settings if "model" in body else ""
-                        end_call(error, retries + 1, before, behind, is_repeated=wait is not None)
+                        behind = settings if "model" in body else ""
+                        end_call(error, retries + 1, behind, is_repeated=wait is not None)
                         raise
                     if isinstance(error, RateLimited):
                         gate.close(ticket, wait)  # which is waited for at the gate

@@ -112,6 +112,9 @@ KINDS: Final[dict[str, Kind]] = {
     "schema": Kind(*_REFUSED, "Correct output_schema, or leave it out.", r"^param.* text format", (400, 422)),
     "location": Kind(*_REFUSED, "Correct location, or user_location in the profile.",
         r"^param.* user location", (400, 422)),
+    "domains": Kind(*_REFUSED, "Correct the domains (search.strict_domains), or blocked_domains.",
+        r"^param.* (filters|domains?)\b|\b(invalid|valid|many|allowed|blocked) domains?\b|parameter filters",
+        (400, 422)),
     "content": Kind(*_REFUSED, "Ask in other words.",
         r"(content|usage|management|safety) (filter|polic|guideline|management)|moderation|flagged|policy violation"
         r"|^cyber|^bio |^invalid prompt|safety(?![ _]identifier)|terms of (us|serv)|inappropriate|inspection"
@@ -440,11 +443,13 @@ def settings_to_change(error: UpstreamError, model: str, models: Mapping[str, st
 
     `models` are those of the profiles, or of an option (`--model`).
     """
-    named = {name: f"model_profiles.{name}.model (MODEL_{variable})" for name, variable in _VARIABLES.items()}
-    settings = " and ".join(named.get(name, name) for name, other in models.items() if other == model)
     words = ""
-    is_refused = error.status == HTTPStatus.NOT_FOUND or (error.status in (400, 403, 410) and model in error.message)
-    if error.kind == "model" or is_refused:
+    if error.kind == "model" or error.status == 404 or (error.status in (400, 403, 410) and model in error.message):
+        settings = " and ".join(
+            f"model_profiles.{name}.model (MODEL_{_VARIABLES[name]})" if name in _VARIABLES else name
+            for name, other in models.items()
+            if other == model
+        )
         source = f" The model is {model[:_LONGEST_WORD]}, from {settings}." if settings else ""
         words = source + note_on_end(model, time.strftime("%Y-%m-%d", time.gmtime()))
     elsewhere = error.kind in ("address", "redirect") or (error.kind == "reply" and error.status is not None)
@@ -453,15 +458,15 @@ def settings_to_change(error: UpstreamError, model: str, models: Mapping[str, st
     return words
 
 
-def end_call(error: UpstreamError, attempts: int, before: str, behind: str, *, is_repeated: bool) -> None:
-    """Put words around the message of the error that ends a call, which is cut where it is too long with them.
+def end_call(error: UpstreamError, attempts: int, behind: str, *, is_repeated: bool) -> None:
+    """Put words behind the message of the error that ends a call, which is cut where it is too long with them.
 
-    They are `before`, how often the call asked, why not again if the kind of error is not repeated, and `behind`.
+    They are how often the call asked, why not again if the kind of error is not repeated, and `behind`.
     """
     behind = (f" ({attempts} attempts were made.)" if attempts > 1 else "") + behind
     if error.maybe_paid and not is_repeated:
         behind = " It was not repeated, as it may have been paid for." + behind
     room = max(0, _LONGEST_TOLD - len(behind))
-    error.message = (before + error.message)[:room] + behind
+    error.message = error.message[:room] + behind
     if error.unquoted is not None:
         error.unquoted = error.unquoted[:room] + behind

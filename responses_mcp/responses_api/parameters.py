@@ -49,11 +49,6 @@ _OPTIONAL: Final = _OF_SEARCH | {
     *("max_output_tokens", "max_tool_calls", "service_tier", "store", "prompt_cache_key", "safety_identifier"),
 }
 _ALSO_CALLED: Final = {"verbosity": "text", "reasoning_effort": "reasoning", "include_obfuscation": "stream_options"}
-_FILTERS: Final = {
-    "allowed_domains": "is restricted to {} (domains, by search.strict_domains or in research)",
-    "blocked_domains": "leaves out {} (blocked_domains, of the question or in the profile)",
-}
-_MOST_NAMED: Final = 3  # domains in an error
 
 # How a refusal names parameters, in lower case and without links.
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -133,25 +128,10 @@ class ParameterFallback:
             yield f"uses reasoning effort {taken}, as {asked} is not taken"
 
 
-def refused_domains(error: UpstreamError, body: JsonObject) -> str:
-    """Return the beginning of a message that names the refused domains; "" if `error` is about something else."""
-    tools: list[JsonObject] = body.get("tools") or [{}]  # the first searches the web
-    filters: JsonObject = tools[0].get("filters", {})
-    if not filters or not _is_about_request(error) or (error.params and "tools" not in error.params[0]):
-        return ""
-    said = _LINK.sub(" ", " ".join((*error.params, error.words))).lower()
-    is_about = re.search(r"\bfilters?\b|domain", said)
-    for name, domains in sorted(filters.items(), key=lambda each: (each[0] not in said, each[0])):
-        if named := [domain for domain in domains if domain in said] or (domains if is_about else []):
-            more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-            return f"The search {_FILTERS[name].format(', '.join(named[:_MOST_NAMED]) + more)}, and that was refused. "
-    return ""
-
-
 def _is_about_request(error: UpstreamError) -> bool:
     """Tell whether an error refuses a part of the request, and not what it asks."""
     if error.status is None:  # within a stream, or a Response
-        return error.kind in ("parameter", "request", "location") and not error.maybe_paid
+        return error.kind in ("parameter", "request", "location", "domains") and not error.maybe_paid
     return error.status in (400, 422) and error.kind != "content" and not error.maybe_paid
 
 

@@ -349,37 +349,22 @@ async def test_a_flagged_question_is_asked_once_and_later_ones_keep_their_reason
         assert [request.json["reasoning"] for request in fake.requests] == [{"effort": "medium"}] * 2
 
 
-@pytest.mark.parametrize(("message", "param", "named"), [
-    ("Invalid domain: 'no_host.jp'.", "tools[0].filters.allowed_domains[1]", "no_host.jp"),
-    ("Unknown parameter: 'tools[0].filters'.", "tools[0].filters", "a.jp, no_host.jp"),
-    ("Unsupported parameter: 'filters'.", None, "a.jp, no_host.jp"),
-    ("'no_host.jp' is not a valid domain.", None, "no_host.jp"),
-    ([{"loc": ["body", "tools", 0, "web_search", "filters"], "msg": "Extra inputs"}], None, "a.jp, no_host.jp"),
+@pytest.mark.parametrize(("message", "param"), [
+    ("Invalid domain: 'no_host.jp'.", "tools[0].filters.allowed_domains[1]"), ("Unsupported parameter: 'filters'.", None),
+    ("Unknown parameter: 'tools[0].filters'.", "tools[0].filters"), ("'no_host.jp' is not a valid domain.", None),
+    ([{"loc": ["body", "tools", 0, "web_search", "filters"], "msg": "Extra inputs"}], None),
 ])  # fmt: skip
-async def test_a_strict_filter_is_never_left_out_and_the_error_names_the_domain(
-    message: Any, param: str | None, named: str
-) -> None:
+async def test_a_strict_filter_is_never_left_out_and_the_error_has_its_cure(message: Any, param: str | None) -> None:
     async with open_fake_api(Error(400, json.dumps(message), param=param)) as fake:
         with trio.fail_after(WAIT):
             async with open_answers(strict(fake)) as answers:
-                with pytest.raises(RequestRefused) as caught:
+                with pytest.raises(RequestRefused, match="Correct the domains"):
                     await answers.answer("q", domains=["a.jp", "no_host.jp"])
                 await answers.answer("q", domains=["b.jp"])
         assert [request.json["tools"][0]["filters"]["allowed_domains"] for request in fake.requests] == [
             ["a.jp", "no_host.jp"],
             ["b.jp"],
         ]
-    assert str(caught.value).startswith(
-        f"The search is restricted to {named} (domains, by search.strict_domains or in research), "
-    )
-
-
-async def test_of_many_domains_the_first_are_named() -> None:
-    async with open_fake_api(Error(400, "Too many.", param="tools[0].filters.allowed_domains")) as fake:
-        with trio.fail_after(WAIT):
-            async with open_answers(strict(fake)) as answers:
-                with pytest.raises(RequestRefused, match=r"to 0\.jp, 1\.jp, 2\.jp and 97 more \(domains"):
-                    await answers.answer("q", domains=[f"{number}.jp" for number in range(100)])
 
 
 @pytest.mark.parametrize("refusal", [
@@ -391,5 +376,6 @@ async def test_a_refusal_of_something_else_says_nothing_of_domains(refusal: Erro
     async with open_fake_api(refusal) as fake:
         with trio.fail_after(WAIT):
             async with open_answers(strict(fake)) as answers:
-                with pytest.raises(RequestRefused, match=r"^The API "):
+                with pytest.raises(RequestRefused) as caught:
                     await answers.answer("q", domains=["a.jp"])
+    assert "Correct the domains" not in str(caught.value)

@@ -24,7 +24,6 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from functools import lru_cache, partial
 from http import HTTPStatus
-from pathlib import Path
 from typing import Final, NamedTuple, cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -41,7 +40,6 @@ from responses_mcp.settings.address import is_loopback
 log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds for a TCP connection with its look-up, and again for each TLS handshake
-_WINSOCK: Final = 10_000  # from here on, numbers of errors are those of sockets on Windows
 READ_BYTES: Final = 64 * 1024  # at once
 BULK_BYTES: Final = 16 * 1024  # in one read, above which it waits for its turn: what is done with it takes a while
 LAST_BYTES: Final = 0.25  # seconds for a reply to end when its reader has enough, so that its connection can be kept
@@ -372,9 +370,7 @@ def pool_for(url: str, limit: int, *, trust_env: bool) -> ConnectionPool:
     if not url.lower().startswith("http://") or (route.proxy is not None and route.proxy.scheme == "https"):
         try:
             with certificates:
-                # A file is read again when it has changed.
-                now = None if file is None else Path(file).stat()
-                tls = _context(file, folder, now and (now.st_ino, now.st_size, now.st_mtime_ns))
+                tls = _context(file, folder)
         except OSError as error:  # ssl.SSLError is one
             why = exhausted(error) or (f"correct it, or unset it: {named}." if named else "install certifi anew.")
             reason = error.strerror or type(error).__name__
@@ -413,7 +409,7 @@ def route_to(url: str) -> Route:
 
 
 @lru_cache(maxsize=4)
-def _context(file: str | None, folder: str | None, _stamp: object) -> ssl.SSLContext:
+def _context(file: str | None, folder: str | None) -> ssl.SSLContext:
     """Return a context as `ssl.create_default_context` does, which fails where SSLKEYLOGFILE cannot be written."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if sys.version_info >= (3, 13):
@@ -458,15 +454,5 @@ def _not_connected(what: str, error: Exception, host: str, route: Route) -> Conn
         return ConnectionFailed(f"No connection to the API: {shortage}", retryable=True)
     else:
         reasons = [each for each in causes(error) if isinstance(each, OSError) and each.strerror]
-        why = _words(reasons[-1]) if reasons else str(error) or type(error).__name__
+        why = (reasons[-1].strerror or "").rpartition(": ")[2] if reasons else str(error) or type(error).__name__
     return ConnectionFailed(f"{what} ({why}); {cure}", retryable=not isinstance(tls, ssl.SSLCertVerificationError))
-
-
-def _words(error: OSError) -> str:
-    """Return what the system says of an error."""
-    number = error.errno or 0
-    if sys.platform == "win32" and number >= _WINSOCK:  # Trio has no words for them
-        import ctypes  # noqa: PLC0415  # for this alone
-
-        return ctypes.FormatError(number).strip().rstrip(".")
-    return (error.strerror or type(error).__name__).rpartition(": ")[2]

@@ -1,9 +1,8 @@
 """The `Sources:` block of an answer: the server writes it, from the citations (spec 3.2).
 
 A model often ends its answer in a block of its own: a header, its sources, and perhaps one more paragraph. The header
-and the sources are cut off and read for dates; a block with anything else in it stays. Lines are read from the end of
-the text up to the first that belongs to no block, so the work is linear, and a second pass changes nothing. While the
-text is written, `WrittenText` holds back what may be that block.
+and the sources are cut off and read for dates; a block with anything else in it stays. While the text is written,
+`WrittenText` holds back what may be that block.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
-from operator import itemgetter
 from typing import Final
 
 from responses_mcp.json_types import JsonObject
@@ -24,11 +22,10 @@ from responses_mcp.secrets import Redact
 _LONGEST_HEADER: Final = 80  # characters
 _MOST_LINES: Final = 1_000  # at the end of an answer, in which its block is looked for
 _LONGEST_WAIT: Final = 4 * 1024  # characters; to put a line together with each delta takes time
-_LONGEST_BLOCK: Final = 64 * 1024  # characters, with a paragraph behind it
 _MOST_ENDS: Final = 5  # of an address
 _FEWEST_WORDS: Final = 3  # of a sentence beside a source; "JMA, published 2026-11-20." is none
 
-_ADDRESS: Final = r"(?i:https?://)[^\s<>\"\\^`{}|、。，．！？：；「」『』（）【】〔〕〈〉《》［］“”…]{1,1000}"
+_ADDRESS: Final = r"(?i:https?://)[^\s<>\"\\^`{|}、。，．！？：；「」『』（）【】〔〕〈〉《》［］“”…]{1,1000}"
 _TOUCHING: Final = re.compile(r"[()\[\]]|[^\x00-\x7f]")
 _DRAWN: Final = re.compile(r"[ \t\u3000>]*(?:<(/?)(?:details|summary|div|ul|ol|p|hr)[^<>]{0,80}>|[-=*_][-=*_ ]{2,99}|)")
 _MARKED: Final = re.compile(
@@ -55,17 +52,16 @@ _WORD: Final = re.compile(r"[\u3041-\u309f]|[\u30a0-\u30ff\u3400-\u9fff]{2}|[^\W
 _PART_ENDS: Final = re.compile(r"[、。;；()（）|·]|,(?! ?[0-9]{4})")  # of words about a source
 _ACCESSED: Final = re.compile("accessed|retrieved|viewed|閲覧|アクセス|参照|取得", re.IGNORECASE)
 _PUBLISHED: Final = re.compile("published|公開|公表|発表|掲載", re.IGNORECASE)
+_INDENTED: Final = re.compile(r"[ \t\u3000]")
+_YEAR: Final = re.compile("[0-9]{4}")
 _FIRST: Final = date(1900, 1, 1)
 # Words, up to a mark of the model or a sequence for a terminal, which wait for the end of their line.
 _WORDS: Final = re.compile("[^\x00-\x08\x0a-\x1f\x7f-\x9f\ue200-\ue20f]*[ \t\u3000、。！？]")
-_LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH: Final = rf"({'|'.join(_MONTHS)})[a-z]{{0,6}}\.?"
+_DAY: Final = r"([0-9]{1,2})(?:st|nd|rd|th|)"
 _DATE: Final = re.compile(
-    r"(?<![0-9])([0-9]{4}) ?[-/.年\u2010-\u2013\u2212] ?([0-9]{1,2}) ?[-/.月\u2010-\u2013\u2212] ?([0-9]{1,2})(?![0-9])"
-    rf"|(?<![A-Za-z]){_MONTH} ?([0-9]{{1,2}})(?:st|nd|rd|th|),? ([0-9]{{4}})(?![0-9])"
-    rf"|(?<![0-9])([0-9]{{1,2}})(?:st|nd|rd|th|) {_MONTH},? ([0-9]{{4}})(?![0-9])"
-    r"|(?<![0-9.])([0-9]{1,2})\. ?([0-9]{1,2})\. ?([0-9]{4})(?![0-9])",
+    r"(?<![0-9])([0-9]{4}) ?[-/.年] ?([0-9]{1,2}) ?[-/.月] ?([0-9]{1,2})(?![0-9])"
+    rf"|(?<![0-9A-Za-z])(?:{_DAY} |)({'|'.join(_MONTHS)})[a-z]{{0,6}}\.?(?: {_DAY}|),? ([0-9]{{4}})(?![0-9])",
     re.IGNORECASE,
 )
 
@@ -88,37 +84,29 @@ class Citation:
 
     def as_json(self) -> JsonObject:
         """Return the object of the output contract; an unknown title is left out."""
-        shown: JsonObject = {"url": self.url}
-        if self.title:
-            shown["title"] = self.title
-        shown["published_at"] = self.published_at
-        return shown
+        return {"url": self.url, **({"title": self.title} if self.title else {}), "published_at": self.published_at}
 
 
 def choose_citations(cited: Iterable[Citation], consulted: Iterable[Citation], *, limit: int) -> dict[str, Citation]:
     """Pick at most `limit` citations: cited URLs in order of appearance, else consulted URLs; then named sources.
 
     `cited` are the answer's annotations. When the cut would drop every named source, the last of several places goes to
-    the first of them, so that where the facts came from stays visible. Keys are those of pages, and names.
+    the first of them, so that where the facts came from stays visible. Keys are those of pages, and names. Mentions of
+    one page are joined: the first form of its URL, and the first title and date that say anything.
     """
-    limit = max(1, limit)
-    cited, consulted = list(cited), list(consulted)
-    pages = _merged(each for each in cited if each.is_page) or _merged(each for each in consulted if each.is_page)
-    names = _merged(each for each in (*cited, *consulted) if not each.is_page)
-    kept = [*pages.items(), *names.items()][:limit]
+    merged: dict[tuple[int, str], Citation] = {}
+    for rank, mentions in enumerate((cited, consulted)):
+        for each in mentions:
+            key = page_key(each.url)
+            place = (rank, key) if key is not None else (2, each.url)
+            first = merged.get(place, each)
+            merged[place] = Citation(first.url, first.title or each.title, first.published_at or each.published_at)
+    of_rank = [[(place[1], each) for place, each in merged.items() if place[0] == rank] for rank in range(3)]
+    pages, names, limit = of_rank[0] or of_rank[1], of_rank[2], max(1, limit)
+    kept = [*pages, *names][:limit]
     if names and len(pages) >= limit > 1:
-        kept[-1] = next(iter(names.items()))
+        kept[-1] = names[0]
     return dict(kept)
-
-
-def _merged(mentions: Iterable[Citation]) -> dict[str, Citation]:
-    """Join mentions of one page: the first form of its URL, and the first title and date that say anything."""
-    merged: dict[str, Citation] = {}
-    for mention in mentions:
-        page = page_key(mention.url) or mention.url
-        first = merged.get(page, mention)
-        merged[page] = Citation(first.url, first.title or mention.title, first.published_at or mention.published_at)
-    return merged
 
 
 def written(citations: Iterable[Citation], accessed: str) -> str:
@@ -130,36 +118,21 @@ def written(citations: Iterable[Citation], accessed: str) -> str:
 def without_block(text: str, citations: Mapping[str, Citation], today: date) -> tuple[str, tuple[Citation, ...]]:
     """Return an answer without the model's own block, and the citations, each with its date.
 
-    That is the one that the block has, else the citation's own, else `today`. Days that have not come are none.
+    That is the one that the block has, else the citation's own, else `today`. Days that have not come are none. Blocks
+    are cut off until none is left, so a second pass changes nothing.
     """
-    lines = text.rstrip().rsplit("\n", _MOST_LINES)
-    behind_code = (at + 1 for at, line in enumerate(lines) if _is_fence(line))
-    first = max([0, len(lines) - _MOST_LINES, *behind_code])
-    top = end = len(lines)  # of the block
-    listed: list[str] = []  # the sources below this line, from the last to the first
+    body, remark = text.rstrip().rsplit("\n", _MOST_LINES), list[str]()
     dates: dict[str, str] = {}
-    is_last = True  # of the paragraphs, which may say more: it stands behind the block
-    room = _LONGEST_BLOCK
-    for at in reversed(range(first, end)):
-        line = lines[at]
-        if (room := room - len(line)) < 0:
+    is_last = True  # of the blocks, and a paragraph may stand behind it
+    while (found := _last_block(body, is_last=is_last)) is not None:
+        top, end = found
+        block = [_header_of(body[top]) or "", *body[top + 1 : end]]
+        told = _dates(block, citations, today)
+        if told is None and (end < len(body) or not all(map(_is_drawn, block))):  # no source is in it
             break
-        source = _header_of(line)
-        # With a source on its line, and right below another line, a header says where that is from.
-        if source is not None and not (source and at and not _is_drawn(lines[at - 1])):
-            found = _dates([source, *reversed(listed)], citations, today)
-            if found is None and (source or listed or end < len(lines)):
-                break
-            top, listed, is_last, dates = at, [], False, (found or {}) | dates
-        elif _is_drawn(line):
-            is_last = False
-        elif _is_source(line):
-            listed.append(line)
-        elif is_last:
-            end, listed = at, []
-        else:
-            break
-    body, remark = (lines[:top], lines[end:]) if top < len(lines) else (lines, [])
+        dates = {**(told or {}), **dates}
+        remark, is_last = body[end:] or remark, False
+        del body[top:]
     while body and (drawn := _DRAWN.fullmatch(body[-1].rstrip())) and not drawn[1]:
         body.pop()
     accessed = today.isoformat()
@@ -169,18 +142,13 @@ def without_block(text: str, citations: Mapping[str, Citation], today: date) -> 
     return "\n\n".join("\n".join(each).rstrip() for each in (body, remark) if each), tuple(dated)
 
 
-# While it is written
-
-
 class WrittenText:
     """Takes the text as it comes and tells `on_text` what of it may be shown; "" says that it begins, maybe once more.
 
     What comes from the API is cut anywhere, through a secret, an address or a character too. So a piece ends with its
-    line, or, in a line that is too long for a header, behind a word.
-
-    From what may be the header of the last block of sources, which the server writes anew, nothing is told until more
-    than a paragraph follows it. Text passes `redact`, which finds secrets of one word, and with `lines`, where whole
-    lines pass it, those that have blanks in them.
+    line, or, in a line that is too long for a header, behind a word. From what may be the header of the last block of
+    sources nothing is told: the server writes it anew. Text passes `redact`, which finds secrets of one word, and with
+    `lines`, where whole lines pass it, those that have blanks in them.
     """
 
     def __init__(self, on_text: Callable[[str], None], redact: Redact, *, lines: bool = False) -> None:
@@ -193,18 +161,18 @@ class WrittenText:
         self._waiting: list[str] = []
         self._length = 0  # of what waits, in characters
         self._is_begun = False  # the beginning of the line that waits has been told
-        self._held: list[str] = []  # lines from a possible header on
-        self._has_remark = False  # one of them says more than a source
+        self._is_held = False  # a header has come
 
     def take(self, delta: str) -> None:
         """Take the next piece from the API; an empty one says that an answer begins."""
         if not delta:
             self._begin()
             self._on_text("")
+        if self._is_held:
+            return
         self._waiting.append(delta)
         self._length += len(delta)
-        by_word = self._length <= _LONGEST_WAIT and not self._lines and not self._held
-        if not by_word and "\n" not in delta:
+        if "\n" not in delta and (self._lines or self._length > _LONGEST_WAIT):
             return
         text = "".join(self._waiting)
         end = text.rfind("\n") + 1
@@ -212,28 +180,38 @@ class WrittenText:
             is_prose = self._is_begun or (len(words[0]) > _LONGEST_HEADER and _header_of(words[0]) is None)
             end = words.end() if is_prose else 0
         self._waiting, self._length = [text[end:]], len(text) - end
-        text = without_marks(sanitized(text[:end]), self._redact)
-        if told := "".join(map(self._told, _LINES.findall(text))):
+        lines = without_marks(sanitized(text[:end]), self._redact).split("\n")
+        headers = (at for at in range(self._is_begun, len(lines)) if _header_of(lines[at]) is not None)
+        if (header := next(headers, None)) is not None:
+            self._is_held, lines[header:] = True, [""]
+        self._is_begun = lines[-1] != "" or (self._is_begun and len(lines) == 1)
+        if told := "\n".join(lines):
             self._on_text(told)
-
-    def _told(self, line: str) -> str:
-        """Return what may be told with this line, or this part of a long one: it too, unless it may be of the block."""
-        is_begun, self._is_begun = self._is_begun, not line.endswith("\n")
-        header = None if is_begun else _header_of(line)
-        if is_begun or (header is None and not self._held):
-            return line
-        if header is not None:
-            self._has_remark = False
-        elif not _is_drawn(line):
-            if _is_fence(line) or (self._has_remark and _is_drawn(self._held[-1])):
-                told, self._held = "".join([*self._held, line]), []
-                return told
-            self._has_remark = self._has_remark or not _is_source(line)
-        self._held.append(line)
-        return ""
 
 
 # Where the block is
+
+
+def _last_block(lines: list[str], *, is_last: bool) -> tuple[int, int] | None:
+    """Return where the last header stands, and where its block ends; None if anything else is in it.
+
+    Behind the block of which nothing follows yet (`is_last`) may stand a paragraph.
+    """
+    end = len(lines)
+    for at in reversed(range("\n" in lines[0] if lines else 0, end)):
+        if lines[at].lstrip(" \t>").startswith(("```", "~~~")):
+            return None
+        if (source := _header_of(lines[at])) is not None:
+            # With a source on its line, and right below another line, a header says where that is from.
+            if not source or not at or _is_drawn(lines[at - 1]):
+                return at, end
+        elif _is_drawn(lines[at]):
+            is_last = False
+        elif not _is_source(lines[at]):
+            if not is_last:
+                return None
+            end = at
+    return None
 
 
 def _header_of(line: str) -> str | None:
@@ -258,11 +236,6 @@ def _is_drawn(line: str) -> bool:
     return _DRAWN.fullmatch(line.rstrip()) is not None
 
 
-def _is_fence(line: str) -> bool:
-    """Tell whether code begins or ends with this line."""
-    return line.lstrip(" \t>").startswith(("```", "~~~"))
-
-
 def _has_sentence(line: str, fewest: int) -> bool:
     """Tell whether a line has a sentence of so many words, beside titles and addresses."""
     *sentences, _ = _SENTENCE_ENDS.split(_TITLE.sub(" ", line))
@@ -275,33 +248,27 @@ def _has_sentence(line: str, fewest: int) -> bool:
 def _dates(lines: list[str], known: Collection[str], today: date) -> dict[str, str] | None:
     """Return the date of each `known` source; None if no line has any source, or a date.
 
-    A date stands behind its source; or in front, on a line that begins with a date and does not end with one; or on a
-    line below that begins no other entry, unless the first line of the block is a date.
+    A date stands behind its source; or in front, on a line that begins with a date and does not end with one; or on an
+    indented line below.
     """
     names = (rf"(?<![\w-]){re.escape(name)}(?![A-Za-z0-9_-])" for name in known if "?" not in name)
     mention = re.compile("|".join([_ADDRESS, *names]))
     dates: dict[str, str] = {}
-    is_block = False
-    above: list[str] | None = []  # the source of the line before; None where dates stand above sources
-    for line in lines:
-        pages: list[str] = []
-        days: list[str] = []  # one more: in front of the first page, and behind each
-        at = 0
+    is_block, above = False, ""
+    for line in filter(str.strip, lines):
+        pages, days, at = list[str](), list[str](), 0  # one day more than pages
         while found := mention.search(line, at):
             page, length = (found[0], len(found[0])) if found[0] in known else _page(found[0], known)
             days.append(_day(line[at : found.start()], today))
             pages.append(page)
             at = found.start() + length
         days.append(_day(line[at:], today))
-        if not is_block and days[0] and not pages:
-            above = None
         is_block = is_block or bool(pages or days[0])
         if not pages:
-            is_another = line[:1] not in " \t\u3000" and _MARKED.match(line)
-            pages = [] if is_another else above or []
+            pages = [above] if _INDENTED.match(line) else [""]
         elif days[-1] or not days[0]:
             del days[0]
-        above = above if above is None else pages[-1:]
+        above = pages[-1]
         for page, day in zip(pages, days, strict=False):
             if day:
                 dates.setdefault(page, day)
@@ -321,31 +288,27 @@ def _page(address: str, known: Collection[str]) -> tuple[str, int]:
 
 def _day(text: str, today: date) -> str:
     """Return the day in words about a source: of publication, if they say so, and never of access; "" if none."""
-    parts = [(part, _PUBLISHED.search(part) is not None) for part in _PART_ENDS.split(text) if _DATE.search(part)]
-    for part, is_published in sorted(parts, key=itemgetter(1), reverse=True):
-        if is_published or not _ACCESSED.search(part):
-            for found in _DATE.finditer(part):
-                if (day := _calendar_date(found, today)) is not None:
-                    return day.isoformat()
+    parts = [part for part in _PART_ENDS.split(text) if _DATE.search(part)] if _YEAR.search(text) else []
+    published = [part for part in parts if _PUBLISHED.search(part)]
+    for part in (*published, *(part for part in parts if not _ACCESSED.search(part))):
+        if day := next(filter(None, (_calendar_date(found, today) for found in _DATE.finditer(part))), None):
+            return day
     return ""
 
 
 def read_date(value: object, newest: date) -> str | None:
     """Return the calendar date with which a value begins as YYYY-MM-DD, if it is not after `newest`."""
     found = _DATE.match(value.lstrip()) if isinstance(value, str) else None
-    day = _calendar_date(found, newest) if found else None
-    return day.isoformat() if day else None
+    return _calendar_date(found, newest) if found else None
 
 
-def _calendar_date(found: re.Match[str], newest: date) -> date | None:
+def _calendar_date(found: re.Match[str], newest: date) -> str | None:
     """Return the day that a match means; None if no calendar has it, or it is after `newest`."""
-    year, month, day = filter(None, found.groups())
-    if not year.isdigit():
-        year, month, day = day, year, month
-    elif len(day) > len(year):
-        year, day = day, year
+    year, month, day, before, name, behind, of_name = found.groups()
+    if name:
+        year, month, day = of_name, _MONTHS.index(name.lower()) + 1, before or behind or 0
     try:
-        meant = date(int(year), int(month) if month.isdigit() else _MONTHS.index(month.lower()) + 1, int(day))
+        meant = date(int(year), int(month), int(day))
     except ValueError:
         return None
-    return meant if _FIRST <= meant <= newest else None
+    return meant.isoformat() if _FIRST <= meant <= newest else None

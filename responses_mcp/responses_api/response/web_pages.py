@@ -21,18 +21,17 @@ _PAGE = re.compile(rf"(?i)https?://({_HOST})(?::([0-9]*))?([/?][^#]*)?(?:#|\Z)")
 _TRACKING = re.compile(r"(?i)(?:utm_[a-z_]+|[a-z]{1,2}clid|msclkid|[gw]braid|igshid|mc_[ce]id|srsltid|_g[al])(?![^=])")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 
-MARKER = re.compile("\ue200[^\ue201\n]*\ue201?|[\ue200-\ue20f]")
-"""The model's private citation marks: U+E200 kind U+E202 reference U+E201. One that never closes ends with its line."""
+# The model's private citation marks: U+E200 kind U+E202 reference U+E201. One that never closes ends with its line.
+_MARKER = re.compile("\ue200[^\ue201\n]*\ue201?|[\ue200-\ue20f]")
 _URL = re.compile(r"https?://[^\s<>\"]+")
 _UTM = r"utm_source=(?:openai|chatgpt\.com)"
 # Once, or twice, and what is behind it: at a word character of a URL, or at a point that goes on, it is another value.
 _TRACKED = re.compile(rf"([?&]){_UTM}(?:&{_UTM}|)(?:(&)|(?![A-Za-z0-9_%+~-]|\.[A-Za-z0-9]))")
 
-LINK = r"\[([^\[\]]*)\]\((?:[^()\s]++|\([^()\s]*+\))+\)"
-"""A pattern of a Markdown link; its group is what a reader sees."""
-_LINK = re.compile(LINK)
+_LINKED = r"\[([^\[\]]*)\]\((?:[^()\s]++|\([^()\s]*+\))+\)"
+_LINK = re.compile(_LINKED)  # its group is what a reader sees
 # Links in parentheses are how models cite: they name a page that the result names already.
-_CITED = re.compile(rf" ?\((?:{LINK}[,;\s]*)+\)")
+_CITED = re.compile(rf" ?\((?:{_LINKED}[,;\s]*)+\)")
 
 # At most one pair in another counts as paired.
 _PAIRED_PARENTHESES = re.compile(r"(?:[^()]++|\((?:[^()]++|\([^()]*\))*\))*")
@@ -46,7 +45,7 @@ _IN_MARKDOWN = re.compile(r"[\s<>\"\\^`{|}()\[\]]")  # of an address
 
 def without_markers(text: str) -> str:
     """Drop the private marks that leak into some answers."""
-    return MARKER.sub("", text)
+    return _MARKER.sub("", text)
 
 
 def without_tracking(text: str) -> str:

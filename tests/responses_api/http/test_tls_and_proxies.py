@@ -4,7 +4,6 @@ import os
 import ssl
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
@@ -109,32 +108,6 @@ async def test_a_certificate_file_that_cannot_be_used_is_told_with_the_variable(
             with pytest.raises(ConnectionFailed, match=said) as caught:
                 await api.create(BODY, dict)
             assert "SSL_CERT_DIR" not in str(caught.value)
-
-
-async def test_certificates_are_read_again_only_where_their_file_has_changed(
-    monkeypatch: pytest.MonkeyPatch, ca: trustme.CA, tmp_path: Path
-) -> None:
-    read: list[object] = []
-    load = ssl.SSLContext.load_verify_locations
-
-    def reading(context: ssl.SSLContext, *given: Any) -> None:
-        read.append(given)
-        load(context, *given)
-
-    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", reading)
-    trust(monkeypatch, trustme.CA(), tmp_path / "ca.pem")
-    with trio.fail_after(WAIT):
-        async with open_fake_api() as fake, tls_front(fake.base_url, ca) as url:
-            for _ in range(2):
-                async with real_api(url) as api:
-                    with pytest.raises(ConnectionFailed, match="CERTIFICATE_VERIFY_FAILED"):
-                        await api.create(BODY, dict)
-            assert len(read) == 1
-            trust(monkeypatch, ca, tmp_path / "ca.pem")
-            for _ in range(2):
-                async with real_api(url) as api:
-                    assert (await api.create(BODY, dict))["status"] == "completed"
-    assert len(read) == 2
 
 
 async def test_plain_http_needs_no_certificates(monkeypatch: pytest.MonkeyPatch) -> None:

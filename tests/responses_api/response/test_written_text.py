@@ -101,16 +101,12 @@ BLOCK = "Sources:\n- https://a.jp/ (2026-11-20)\n\n1. [b](https://b.jp/)\n"
 
 @pytest.mark.parametrize("step", [1, 7, 1000])
 @pytest.mark.parametrize("block", [
-    BLOCK, BLOCK.replace("Sources:", "## 出典"),
+    BLOCK, BLOCK.replace("Sources:", "## 出典"), f"Source: https://c.jp/\n{BLOCK}",
     "Sources: [a](https://a.jp/) (2026-11-20), and one more of them in a line that is longer than any header is\n",
-    f"Source: https://c.jp/\n{BLOCK}", "<details>\n<summary>Sources</summary>\n- https://a.jp/\n</details>\n",
 ])  # fmt: skip
-def test_what_may_be_the_last_block_of_sources_is_held_back_until_two_paragraphs_follow(block: str, step: int) -> None:
-    head = "It rains.\n\n"
-    assert of_lines(head + block, step).removesuffix("<details>\n") == head
-    assert of_lines(f"{head}{block}Ask me for more.\n", step).removesuffix("<details>\n") == head
-    prose = f"{head}{block}Ask me for more.\n\nOr do not.\n"
-    assert of_lines(prose, step) == prose
+def test_from_what_may_be_the_last_block_of_sources_nothing_is_told(block: str, step: int) -> None:
+    for behind in ("", "Ask me for more.\n\nOr do not.\n"):
+        assert of_lines(f"It rains.\n\n{block}{behind}", step) == "It rains.\n\n"
 
 
 def test_a_block_of_sources_without_an_end_costs_no_more_than_its_length() -> None:
