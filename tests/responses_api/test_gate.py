@@ -13,10 +13,7 @@ from responses_mcp.asking import Watcher
 from responses_mcp.errors import DeadlineExceeded, RateLimited, RequestRefused
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.retry import Gate, seconds_until
-from responses_mcp.settings.model import OpenAISettings, RequestSettings
-from responses_mcp.testing import open_fake_api
 from responses_mcp.testing.rate_limit import RequestLimit
-from tests.processes import WAIT
 from tests.responses_api.stub import Play, Reply, StubConnections, ok, refused, stub_api
 
 BODY = {"model": "gpt-5.2", "input": "Why?"}
@@ -238,19 +235,6 @@ async def test_of_a_burst_above_the_limit_all_are_answered_and_only_the_first_wa
     assert limit.refused <= 140
     assert len(stub.sent) == 200 + limit.refused
     assert max(stub.times) < 190 + 10 * latency
-
-
-async def test_the_fake_api_keeps_a_limit_and_a_burst_at_it_is_answered() -> None:
-    limit = RequestLimit(30, seconds=0.5, at_once=True)
-    async with open_fake_api() as fake:
-        fake.default = limit
-        api = ResponsesApi(OpenAISettings(api_key="sk-x", base_url=fake.base_url), RequestSettings())
-        with trio.fail_after(WAIT):
-            async with trio.open_nursery() as nursery:
-                for _ in range(70):
-                    nursery.start_soon(ask, api)
-        await api.aclose()
-    assert len(fake.requests) == 70 + limit.refused
 
 
 async def test_the_head_of_a_reply_opens_the_gate_while_its_body_is_still_to_come(autojump_clock: MockClock) -> None:

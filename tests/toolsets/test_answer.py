@@ -14,7 +14,7 @@ from responses_mcp.asking import Asker
 from responses_mcp.errors import ConfigError, ConnectionFailed, DeadlineExceeded, UpstreamError
 from responses_mcp.protocol.jsonrpc import RpcError, encode
 from responses_mcp.settings.model import OpenAISettings, SearchDefaults, SearchSettings, Settings
-from responses_mcp.testing import bodies, items
+from responses_mcp.testing import bodies
 from responses_mcp.toolsets.answer import AnswerToolset
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
 from tests.debug_lines import configured
@@ -83,19 +83,6 @@ def words(text: str) -> set[str]:
 def test_a_search_for_tools_finds_one_by_a_word_of_an_ordinary_request(request_: str) -> None:
     tools = Harness().tools.values()
     assert [tool.name for tool in tools if words(request_) & words(f"{tool.name} {tool.title} {tool.description}")]
-
-
-async def test_a_long_answer_is_cut_in_text_and_structure_alike_and_keeps_its_sources() -> None:
-    long = "The pump runs dry. " * 5_000
-    page = "https://example.com/pump"
-    text = f"{long}([example.com]({page})) {long}\n\nSources:\n- {page} (2026-11-01)"
-    body = items.answer(text, annotations=[items.cite(text, page, "Pumps")], searches=[items.web_search_call(["q"])])
-    found = await Harness(ok(body)).call({"query": "q"})
-    assert found.structured is not None
-    assert len(found.structured["answer"]) <= 60_000
-    assert "[Cut here: " in found.structured["answer"]
-    assert found.structured["answer"].endswith(f"Sources:\n- {page} (2026-11-01)")
-    assert json.loads(found.text) == found.structured
 
 
 async def test_how_long_an_answer_may_be_is_a_setting_and_more_than_usual_is_told_in_the_list() -> None:

@@ -26,7 +26,6 @@ from responses_mcp.testing import Error, FakeApi, Json, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
 from responses_mcp.toolsets.search import SearchToolset
-from tests.debug_lines import configured
 from tests.responses_api.response.search_bodies import NEWS, PEP, found
 from tests.responses_api.stub import KEY, Play, Reply, ok, refused, stub_api
 
@@ -292,22 +291,6 @@ async def test_the_key_is_in_no_failure() -> None:
 def test_a_failure_that_is_not_the_tools_own_is_a_search_error() -> None:
     expected = RpcError(-32002, "Search Error", {"details": "The server is full."})
     assert Harness().tool.failure("The server is full.") == ToolFailure("Search Error: The server is full.", expected)
-
-
-async def test_the_log_tells_the_keys_and_the_length_of_the_query_and_not_the_query(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    harness = Harness()
-    with configured():
-        await harness.tool.handler(CallContext(1), {"query": "canary", "limit": 5})
-        await harness.fail(query="canary", timeframe="canary")
-    err = capfd.readouterr().err
-    lines = [line.partition(" DEBUG ")[2] for line in err.splitlines()]
-    assert [line for line in lines if line.startswith("server:")] == [
-        f"server: tools/call name={NAME} argsKeys=['limit', 'query'] queryLen=6",
-        f"server: tools/call name={NAME} argsKeys=['query', 'timeframe'] queryLen=6",
-    ]
-    assert "canary" not in err
 
 
 # Served, in both revisions

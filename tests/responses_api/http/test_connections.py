@@ -12,7 +12,7 @@ from responses_mcp.responses_api.http import network as network_module
 from responses_mcp.responses_api.http import open_connections
 from responses_mcp.responses_api.http.connections import Request, connection_limit
 from responses_mcp.responses_api.http.network import BULK_BYTES, READ_BYTES, READS_AT_ONCE
-from responses_mcp.testing import Closed, Garbage, Json, Raw, RecordedRequest, Reset, Truncated, bodies, open_fake_api
+from responses_mcp.testing import Json, Raw, RecordedRequest, bodies, open_fake_api
 from tests.processes import WAIT
 from tests.responses_api.http.network import ask, bare_environment, closed_port, connections, gone, no_names, post
 from tests.responses_api.stub import Reply
@@ -41,33 +41,6 @@ async def test_a_redirect_is_a_reply_like_any_other_and_not_followed() -> None:
 
 
 # Broken replies
-
-
-@pytest.mark.rule("spec 7")
-@pytest.mark.parametrize(
-    "misdeed",
-    [Closed(), Reset(), Reset("headers"), Reset("half_body"), Truncated(), Garbage(), Garbage(b"HTTP/9.9 x\r\n\r\n"),
-     Garbage(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"), Garbage(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 200_000)],
-    ids=lambda misdeed: repr(misdeed)[:80],  # Windows has a bound for what pytest puts into the environment
-)  # fmt: skip
-async def test_a_connection_that_breaks_after_the_request_is_not_retryable_and_the_next_request_is_fine(
-    misdeed: Reset,
-) -> None:
-    with trio.fail_after(WAIT):
-        async with open_fake_api(misdeed) as fake, connections(fake) as over:
-            with pytest.raises(ConnectionFailed, match="ask again") as caught:
-                await ask(over, fake)
-            assert not caught.value.retryable
-            assert (await ask(over, fake)).status == 200
-
-
-async def test_a_refused_connection_is_retryable(closed_port: int) -> None:
-    url = f"http://127.0.0.1:{closed_port}/v1"
-    with trio.fail_after(WAIT):
-        over = await open_connections(url, limit=1)
-        with pytest.raises(ConnectionFailed, match="cannot be reached") as caught:
-            await post(over, f"{url}/responses")
-        assert caught.value.retryable
 
 
 @pytest.mark.usefixtures("no_names")

@@ -153,16 +153,6 @@ async def test_a_body_where_there_can_be_none_fails_no_later_call(status: int) -
             await over.aclose()
 
 
-@pytest.mark.parametrize("interim", [1, 5_000])
-async def test_interim_replies_are_passed_over(interim: int) -> None:
-    with trio.fail_after(WAIT):
-        async with answering((b"HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n" * interim + OK,)) as (port, _):
-            url = f"http://127.0.0.1:{port}/v1"
-            over = await open_connections(url, limit=1)
-            assert (await post(over, url)).body == b"{}"
-            await over.aclose()
-
-
 async def test_an_event_stream_of_many_chunks_that_come_together_is_read() -> None:
     events = b"".join(b"%x\r\n%b\r\n" % (len(event), event) for event in [b"data: x\n\n"] * 100)
     reply = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + events + b"0\r\n\r\n"

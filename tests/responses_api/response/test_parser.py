@@ -172,19 +172,6 @@ def test_a_cut_answer_says_so_and_keeps_its_sources_at_the_end(reason: Any) -> N
     assert read(cut).text == f"{text}\n\n{CUT_OFF}\n\n{listing(PEP)}"
 
 
-def test_a_block_in_which_the_answer_was_cut_gives_way_to_ours_behind_the_remark() -> None:
-    text = f"Half.\n\nSources:\n- {PEP} (2026-11-20)\n- https://docs.pyt"
-    cut = response(
-        [message([output_text(text, [url_citation(url, "", 0, 4) for url in (PEP, NEWS)])])],
-        status="incomplete",
-        incomplete_details={"reason": "max_output_tokens"},
-    )
-    whole = read(cut)
-    block = f"Sources:\n- {PEP} (2026-11-20)\n- {NEWS} ({DATE})"
-    assert whole.text == f"Half.\n\n{CUT_OFF}\n\n{block}"
-    assert [each.published_at for each in whole.citations] == ["2026-11-20", DATE]
-
-
 @pytest.mark.parametrize("name", ["published_at", "published_date", "publication_date", "date_published", "date"])
 @pytest.mark.parametrize(("told", "shown_date"), [
     ("2026-11-20", "2026-11-20"), ("2026-11-20T23:00:00Z", "2026-11-20"), ("2026/11/2", "2026-11-02"), (DATE, DATE),

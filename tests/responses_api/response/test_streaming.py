@@ -32,21 +32,6 @@ def answer(response: dict):
     return read_answer(response, model="m", max_citations=10, date="2026-11-22", redact=str)
 
 
-@pytest.mark.parametrize("name", ["searched", "two_parts", "commentary_then_final", "several_messages"])
-def test_a_terminal_event_with_an_empty_output_is_filled_from_the_items(name: str) -> None:
-    body = bodies.WELL_FORMED[name]()
-    stream, _ = collect(wire(*stream_events(body, empty_terminal=True)))
-    assert answer(stream.finish()) == answer(body)
-
-
-def test_pieces_of_text_stand_in_when_no_item_was_finished_either() -> None:
-    body = bodies.searched()
-    kept = [event for event in stream_events(body, empty_terminal=True) if event["type"] != "response.output_item.done"]
-    stream, _ = collect(wire(*kept))
-    got, whole = answer(stream.finish()), answer(body)
-    assert (got.text, got.citations) == (whole.text, whole.citations)
-
-
 def test_the_phases_of_a_searched_answer() -> None:
     body = bodies.response(
         [
