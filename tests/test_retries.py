@@ -52,6 +52,7 @@ from tests.processes import WAIT
 from tests.responses_api.http.network import bare_environment, real_api
 from tests.responses_api.response.search_bodies import PEP, found
 from tests.responses_api.stub import Play, Reply, StubConnections, ok, refused, stub_api
+from tests.testing import samples
 
 __all__ = ["bare_environment"]
 pytestmark = [
@@ -110,7 +111,7 @@ async def test_what_may_pass_is_asked_again_max_retries_times(again: Any, max_re
     (Reply(200, {}, [b"[]"]), UnusableReply), (Reply(200, {}, [b"<html>"]), UnusableReply),
     (ok(bodies.failed("invalid_prompt", "No.")), RequestRefused),
     (ok(bodies.failed("rate_limit_exceeded", "You exceeded your current quota.")), QuotaExhausted),
-    (ok(bodies.content_filter()), RequestRefused), (ok(bodies.cancelled()), UnusableReply),
+    (ok(samples.content_filter()), RequestRefused), (ok(samples.cancelled()), UnusableReply),
     (ConnectionFailed("Not trusted."), ConnectionFailed), (lost, ConnectionFailed),
 ])  # fmt: skip
 async def test_what_cannot_get_better_or_may_have_been_billed_is_asked_once(
@@ -127,7 +128,7 @@ async def test_what_cannot_get_better_or_may_have_been_billed_is_asked_once(
     assert caught.value.__cause__ is None, "an error is not its own cause"
 
 
-@pytest.mark.parametrize("again", [never_sent, refused(503), ok(bodies.failed()), ok(bodies.rate_limited())])
+@pytest.mark.parametrize("again", [never_sent, refused(503), ok(bodies.failed()), ok(samples.rate_limited())])
 async def test_an_answer_after_failures_is_the_answer(again: Any) -> None:
     api, stub = stub_api(again, again, ok({"id": "resp_3"}))
     assert (await api.create({}, dict))["id"] == "resp_3"
@@ -300,12 +301,12 @@ async def test_an_answer_just_before_the_deadline_counts() -> None:
 # Searches
 
 
-USED_AND_LIMITED = {**bodies.rate_limited(), "usage": bodies.searched()["usage"]}
+USED_AND_LIMITED = {**samples.rate_limited(), "usage": bodies.searched()["usage"]}
 
 
 @pytest.mark.parametrize("again", [
     *(refused(429), never_sent, lost, refused(408), refused(504)),
-    *(ok(bodies.rate_limited()), ok(USED_AND_LIMITED), trio.sleep_forever),
+    *(ok(samples.rate_limited()), ok(USED_AND_LIMITED), trio.sleep_forever),
 ])  # fmt: skip
 @pytest.mark.parametrize("attempts", [1, 2, 3, 5])
 async def test_a_search_repeats_rate_limits_lost_connections_and_time_outs(again: Any, attempts: int) -> None:

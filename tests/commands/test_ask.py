@@ -32,6 +32,7 @@ from responses_mcp.testing import (
 from responses_mcp.testing.event_stream import TERMINAL
 from tests.commands.online import KEY, WAIT, Command, Terminal, api, at_stdin, command, output
 from tests.processes import COMMAND, environment, posix, run
+from tests.testing import samples
 
 __all__ = ["api", "command"]
 
@@ -378,14 +379,14 @@ async def test_a_terminal_sees_the_text_while_it_is_written_and_never_the_key(
     assert "canary" not in terminal.text
 
 
-STREAMED = [name for name, body in bodies.WELL_FORMED.items() if body().get("status", "completed") in TERMINAL]
+STREAMED = [name for name, body in samples.WELL_FORMED.items() if body().get("status", "completed") in TERMINAL]
 
 
 @pytest.mark.parametrize("name", STREAMED)
 async def test_a_terminal_has_the_same_answer_as_a_pipe(
     api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    api.script(*[as_stream(bodies.WELL_FORMED[name]())] * 2)
+    api.script(*[as_stream(samples.WELL_FORMED[name]())] * 2)
     code, out, _ = await command("ask", "Why?")
     monkeypatch.setattr(sys, "stdout", shown := Terminal())
     assert (await command("ask", "Why?"))[0] == code

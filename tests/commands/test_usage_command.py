@@ -12,6 +12,7 @@ import pytest
 from responses_mcp.testing import FakeApi, as_stream, bodies
 from responses_mcp.usage.ledger import FILE
 from tests.commands.online import Command, Terminal, api, command, output
+from tests.testing import samples
 
 __all__ = ["api", "command"]
 
@@ -50,7 +51,7 @@ async def test_a_line_on_a_terminal_tells_what_it_took(
 async def test_nothing_is_said_of_a_reply_without_counts(
     api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    api.script(as_stream(bodies.null_usage()))
+    api.script(as_stream(samples.null_usage()))
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
     assert (await command("ask", "Why?"))[0] == 0
@@ -131,7 +132,7 @@ async def test_calls_without_a_price_are_counted_below_the_table(
 async def test_what_ended_without_a_known_cost_counts_as_a_guess_and_is_shown_as_one(
     api: FakeApi, state: Path, command: Command
 ) -> None:
-    api.script(as_stream(bodies.null_usage()), as_stream(bodies.null_usage()))
+    api.script(as_stream(samples.null_usage()), as_stream(samples.null_usage()))
     for _ in range(2):
         output(await command("ask", "Why?"))
     shown = output(await command("usage"))

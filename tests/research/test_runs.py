@@ -56,6 +56,7 @@ from tests.research.upstream import (
     taken_up,
     written_in,
 )
+from tests.testing import samples
 
 pytestmark = pytest.mark.clock("virtual")
 
@@ -321,11 +322,11 @@ async def test_a_run_that_nobody_keeps_is_cancelled_by_closing_its_connection_at
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [
-        (bodies.incomplete_with_text, "incomplete", "cut off here"),
-        (bodies.incomplete_without_text, "failed", "reasoning_effort"),
-        (bodies.content_filter, "failed", "content filter"),
+        (samples.incomplete_with_text, "incomplete", "cut off here"),
+        (samples.incomplete_without_text, "failed", "reasoning_effort"),
+        (samples.content_filter, "failed", "content filter"),
         (bodies.failed, "failed", "could not finish"),
-        (bodies.no_message, "failed", "no text"),
+        (samples.no_message, "failed", "no text"),
         (bodies.refusal, "completed", "help with that"),
     ],
 )

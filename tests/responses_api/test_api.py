@@ -21,6 +21,7 @@ from tests.debug_lines import configured
 from tests.processes import WAIT
 from tests.responses_api.http.network import bare_environment, gone, real_api
 from tests.responses_api.stub import KEY, Play, ok, refused, stub_api
+from tests.testing import samples
 
 __all__ = ["bare_environment"]
 pytestmark = pytest.mark.usefixtures("bare_environment")
@@ -174,7 +175,7 @@ async def test_a_connection_that_breaks_right_after_the_last_event_costs_nothing
 
 
 async def test_large_replies_are_read_one_at_a_time_and_other_tasks_run_in_between() -> None:
-    api, _ = stub_api(ok(bodies.big(100_000)))
+    api, _ = stub_api(ok(samples.big(100_000)))
     await api.create({}, dict)  # so that from here on all calls take the same steps
     happened: list[str] = []
 

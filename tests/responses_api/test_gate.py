@@ -13,7 +13,7 @@ from responses_mcp.asking import Watcher
 from responses_mcp.errors import DeadlineExceeded, RateLimited, RequestRefused
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.retry import Gate, seconds_until
-from responses_mcp.testing.rate_limit import RequestLimit
+from tests.responses_api.rate_limit import RequestLimit
 from tests.responses_api.stub import Play, Reply, StubConnections, ok, refused, stub_api
 
 BODY = {"model": "gpt-5.2", "input": "Why?"}

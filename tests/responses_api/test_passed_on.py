@@ -19,6 +19,7 @@ from responses_mcp.settings import FileSearch, OpenAISettings, Profile, Settings
 from responses_mcp.testing import Error, FakeApi, as_stream, bodies, open_fake_api
 from tests.processes import WAIT
 from tests.responses_api.stub import KEY
+from tests.testing import samples
 
 TODAY = "2026-11-22"
 FILTERS = {"type": "eq", "key": "language", "value": "ja"}
@@ -251,7 +252,7 @@ async def test_a_list_of_pages_has_none_of_a_blocked_domain() -> None:
 
 
 async def test_files_that_an_answer_cites_are_citations_by_their_names() -> None:
-    async with open_fake_api(as_stream(bodies.searched_files())) as fake:
+    async with open_fake_api(as_stream(samples.searched_files())) as fake:
         with trio.fail_after(WAIT):
             async with open_answers(settings(fake)) as answers:
                 found = await answers.answer("q")

@@ -9,8 +9,8 @@ import pytest
 from openai.types import responses as official
 
 from responses_mcp.testing import bodies
-from responses_mcp.testing.bodies import DEVIATIONS, WELL_FORMED
 from tests.testing.official_types import check_types
+from tests.testing.samples import DEVIATIONS, WELL_FORMED
 
 
 @pytest.mark.parametrize("name", WELL_FORMED)

@@ -9,9 +9,9 @@ import trio
 from openai.types import responses as official
 
 from responses_mcp.testing import Json, as_stream, bodies, open_fake_api, stream_events
-from responses_mcp.testing.bodies import DEVIATIONS, WELL_FORMED
 from tests.processes import WAIT
 from tests.testing.official_types import check_types
+from tests.testing.samples import DEVIATIONS, WELL_FORMED
 
 EVENTS: dict[str, Any] = {
     name: event

@@ -5,8 +5,9 @@ from urllib.parse import urlsplit
 import pytest
 import trio
 
-from responses_mcp.testing import Drip, Hang, Json, RecordedRequest, Reply, Sse, bodies, open_fake_api
+from responses_mcp.testing import Drip, Hang, Json, RecordedRequest, Reply, Sse, open_fake_api
 from tests.processes import WAIT
+from tests.testing import samples
 from tests.testing.bare_client import connected, fake, post
 
 NEVER = 3600.0
@@ -18,7 +19,7 @@ SLOW = {
     "still in its latency": Json({}, latency=NEVER),
     "dripping": Drip(chunk_bytes=1, interval=NEVER),
     "amid a stream": Sse([{"type": "a"}, {"type": "b"}], interval=NEVER),
-    "blocked by a peer that does not read": Json(bodies.big(32 * 1024 * 1024)),
+    "blocked by a peer that does not read": Json(samples.big(32 * 1024 * 1024)),
 }
 
 

@@ -19,6 +19,7 @@ from responses_mcp.toolsets.answer import AnswerToolset
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
 from tests.debug_lines import configured
 from tests.responses_api.stub import KEY, Play, Reply, ok, refused, stub_api
+from tests.testing import samples
 
 TODAY = "2026-11-22"
 
@@ -138,7 +139,7 @@ async def test_an_answer_is_the_same_object_as_text_and_as_structure() -> None:
 @pytest.mark.rule("P1", "spec 3.2", "spec A")
 @pytest.mark.parametrize("name", ["searched", "unsearched", "markers", "refusal", "utm_urls", "astral"])
 async def test_an_answer_fits_its_schema(name: str) -> None:
-    harness = Harness(ok(bodies.WELL_FORMED[name]()))
+    harness = Harness(ok(samples.WELL_FORMED[name]()))
     success = await harness.call({"query": "q"})
     Draft202012Validator(harness.tools["answer"].definition["outputSchema"]).validate(success.structured)
 
@@ -199,7 +200,7 @@ DETAILS = [
     (refused(429, "insufficient_quota"), 429, None, "quota"),
     (refused(503), 503, None, "overload"),
     (ok(bodies.failed()), "server_error", None, "server"),
-    (ok(bodies.no_message()), None, None, "reply"),
+    (ok(samples.no_message()), None, None, "reply"),
     (ConnectionFailed("No route to the API."), "connection", None, "connection"),
     (DeadlineExceeded("Too slow.", code="timeout"), "timeout", None, "timeout"),
     (UpstreamError("x", status=418, type="teapot", code="c"), 418, "teapot", None),

@@ -28,6 +28,7 @@ from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailur
 from responses_mcp.toolsets.search import SearchToolset
 from tests.responses_api.response.search_bodies import NEWS, PEP, found
 from tests.responses_api.stub import KEY, Play, Reply, ok, refused, stub_api
+from tests.testing import samples
 
 WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 NAME = "chatgpt_o3_search"
@@ -237,11 +238,11 @@ async def test_a_wrong_argument_is_refused_and_nothing_is_sent(name: str, value:
 
 @pytest.mark.parametrize(("play", "code", "message"), [
     (refused(401, "invalid_api_key"), -32001, "Authentication Error"), (refused(429), -32003, "Rate Limit Exceeded"),
-    (ok(bodies.rate_limited()), -32003, "Rate Limit Exceeded"), (refused(400), -32002, "Search Error"),
+    (ok(samples.rate_limited()), -32003, "Rate Limit Exceeded"), (refused(400), -32002, "Search Error"),
     (refused(403), -32002, "Search Error"), (refused(404), -32002, "Search Error"),
     (refused(429, "insufficient_quota"), -32002, "Search Error"), (refused(500), -32002, "Search Error"),
     (ok(bodies.failed()), -32002, "Search Error"), (ok(bodies.refusal()), -32002, "Search Error"),
-    (ok(bodies.no_message()), -32002, "Search Error"), (Reply(200, {}, [b"<html>"]), -32002, "Search Error"),
+    (ok(samples.no_message()), -32002, "Search Error"), (Reply(200, {}, [b"<html>"]), -32002, "Search Error"),
     (ConnectionFailed("No route to the API."), -32002, "Search Error"), (ConfigError(["x"]), -32002, "Search Error"),
 ])  # fmt: skip
 async def test_a_failure_is_told_by_its_class(play: Any, code: int, message: str) -> None:

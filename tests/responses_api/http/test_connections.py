@@ -16,6 +16,7 @@ from responses_mcp.testing import Json, Raw, RecordedRequest, bodies, open_fake_
 from tests.processes import WAIT
 from tests.responses_api.http.network import ask, bare_environment, closed_port, connections, gone, no_names, post
 from tests.responses_api.stub import Reply
+from tests.testing import samples
 
 __all__ = ["bare_environment", "closed_port", "no_names"]
 pytestmark = pytest.mark.usefixtures("bare_environment")
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("bare_environment")
 
 async def test_a_reply_of_a_few_megabytes_and_a_request_of_one_come_through() -> None:
     with trio.fail_after(WAIT):
-        async with open_fake_api(Json(bodies.big(4_000_000))) as fake, connections(fake) as over:
+        async with open_fake_api(Json(samples.big(4_000_000))) as fake, connections(fake) as over:
             reply = await ask(over, fake, "日本" * 200_000)
             assert len(reply.body) > 4_000_000
             assert fake.requests[0].json["input"] == "日本" * 200_000

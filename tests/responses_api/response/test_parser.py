@@ -18,8 +18,6 @@ from responses_mcp.responses_api.response.parser import LONGEST_ANSWER, Answer, 
 from responses_mcp.secrets import Redactor
 from responses_mcp.testing import bodies
 from responses_mcp.testing.bodies import (
-    DEVIATIONS,
-    WELL_FORMED,
     answer,
     message,
     output_text,
@@ -27,6 +25,7 @@ from responses_mcp.testing.bodies import (
     web_search_call,
 )
 from responses_mcp.testing.items import refusal_part, url_citation
+from tests.testing.samples import DEVIATIONS, WELL_FORMED
 
 DATE = "2026-11-22"
 PEP, NEWS = bodies.PEP, bodies.NEWS

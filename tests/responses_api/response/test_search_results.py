@@ -8,6 +8,7 @@ from responses_mcp.errors import RequestRefused, ServiceFailed, UnusableReply
 from responses_mcp.responses_api.response.search_results import SearchResult, SearchResults, read_results
 from responses_mcp.testing import bodies, items
 from tests.responses_api.response.search_bodies import NEWS, PEP, found
+from tests.testing import samples
 
 TODAY = "2026-11-22"
 INVENTED = "https://invented.example/page"
@@ -78,7 +79,7 @@ def test_the_address_is_returned_as_it_was_seen_without_tracking() -> None:
 
 
 def test_a_source_that_is_no_page_is_no_result() -> None:
-    body = bodies.api_source()
+    body = samples.api_source()
     assert all(url.startswith("https://") for url in urls(body))
     assert urls(found("Nothing.", sources=["ftp://a.jp/", "https://", "x y"])) == []
 
@@ -151,7 +152,7 @@ def test_a_model_that_declines_is_an_error_with_its_words() -> None:
 
 def test_a_search_that_failed_is_not_taken_for_one_that_found_nothing() -> None:
     with pytest.raises(ServiceFailed, match="web search failed"):
-        read(bodies.failed_search())
+        read(samples.failed_search())
 
 
 @pytest.mark.parametrize(
