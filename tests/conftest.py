@@ -59,7 +59,7 @@ ONCE = (
     *("commands", "hostile", "settings", "simulation", "manuals/embeddings", "manuals/requests", "manuals/results"),
     *("manuals/search", "responses_api/response"),
     *("manuals/index/test_spoilt_index.py", "manuals/index/test_survival.py"),
-    *("manuals/test_contract.py", "manuals/test_ranking_promises.py", "manuals/test_retrieval.py"),
+    *("manuals/search/test_contract.py", "manuals/test_ranking_promises.py", "manuals/test_retrieval.py"),
     "manuals/test_search_everywhere.py",
     *("research/test_hostile_runs.py", "research/test_leaving.py", "research/test_runs.py"),
     *("responses_api/test_background.py", "responses_api/test_failures.py", "responses_api/test_gate.py"),

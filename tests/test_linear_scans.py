@@ -29,11 +29,11 @@ from responses_mcp.manuals.index.rows import entries
 from responses_mcp.manuals.index.tokens import tokens
 from responses_mcp.manuals.requests.parsing import parse_find
 from responses_mcp.manuals.requests.paths import parse_child_id, parts_of
-from responses_mcp.manuals.results import decomposition
-from responses_mcp.manuals.results.claims import claim_graph
-from responses_mcp.manuals.search.candidates import Row, Text
+from responses_mcp.manuals.search.claims import claim_graph
+from responses_mcp.manuals.search.contract import sub_queries
 from responses_mcp.manuals.search.query import query, required_term
-from responses_mcp.manuals.search.shown import show
+from responses_mcp.manuals.search.reader import Row, Text
+from responses_mcp.manuals.search.shown import Showing
 from responses_mcp.manuals.words import alike, normalise, prepared, runs
 from responses_mcp.protocol.framing import MessageReader
 from responses_mcp.protocol.jsonrpc import decode, encode
@@ -52,7 +52,6 @@ from responses_mcp.testing import Json, bodies, open_fake_api
 from responses_mcp.testing.client import connected_client
 from tests.debug_lines import configured
 from tests.growth import Hostile, superlinear
-from tests.manuals.found import row
 from tests.manuals.written import headings, sections
 from tests.test_linear_time import FRAGMENTS
 
@@ -124,7 +123,7 @@ def row_shown(path: str) -> Callable[[str], object]:
     asked = query("a あ b Cd-e 12 取扱")
 
     def look(text: str) -> object:
-        return show(Row(1, path, 1, len(text), "a", "", "", ""), Text(1, 0, "a", text), asked)
+        return Showing(asked).show(Row(1, path, 1, len(text), "a", "", "", ""), Text(1, 0, "a", text))
 
     return look
 
@@ -150,7 +149,8 @@ def question(text: str) -> None:
     request = parse_find({"manual_id": "m", "query": text, "required_terms": [text[:1000]]})
     for each in request.required_terms:
         required_term(each).hits(text)
-    claim_graph(text, "m", [row("a.md", title=text, tokens=())], decomposition.sub_queries(text))
+    ref = {"target": "manual", "manual_id": "m", "path": "a.md", "start_line": 1, "signals": []}
+    claim_graph(text, sub_queries(text), [{"ref": ref, "title": text, "score": 1.0, "match_coverage": 1.0}])
 
 
 def patient(scan: Callable[[str], object]) -> Callable[[str], None]:
@@ -228,7 +228,7 @@ SHORT_SCANS: dict[str, tuple[int, Callable[[str], object]]] = {
     },
     "a question": (2**14, question),
     "terms": (2**14, lambda text: [each.hits(text) for each in query(text).terms]),
-    "parts of a question": (2**14, decomposition.sub_queries),
+    "parts of a question": (2**14, sub_queries),
 }
 OPENINGS = ("", "{", "{\n  ", '{"mcpServers": {', '{"mcpServers": {"a": {', '{"mcpServers": {"a": {"b": [')
 MEMBERS = (

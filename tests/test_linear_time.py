@@ -27,7 +27,7 @@ FRAGMENTS = (
 )  # fmt: skip
 
 # Patterns that never meet more than so many characters; there, the square will do.
-SHORT = {f"manuals.results.decomposition.{name}": 300 for name in ("_LISTED", "_DIFFERENCE", "_COMPARE")}
+SHORT = {f"manuals.search.contract._OF_TWO[{number}]": 300 for number in range(3)}
 SHORT |= {"manuals.formats.asciidoc._HEADING": 500, "manuals.formats.org._TAGS": 500}  # of a line
 
 # Functions that compile a pattern when they are called; tests/test_linear_scans.py has them.
@@ -36,10 +36,6 @@ COMPILE_LATER = {
     "secrets._pattern",
     "sanitization.sanitized",
     "manuals.files.exclusion._compiled",
-    "manuals.search.query.latin_word",
-    "manuals.search.query.japanese_word",
-    "manuals.search.shown._parts",
-    "manuals.search.shown._words_of",
     "responses_api.response.sources._dates",
 }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -29,15 +29,14 @@ from responses_mcp.manuals.index.turn import Turn
 from responses_mcp.manuals.index.update import Changes, Manual, Vanished, begin, check_whole, compare, manual_of, update
 from responses_mcp.manuals.requests import FindRequest, SearchRequest
 from responses_mcp.manuals.requests.paths import lies_below
-from responses_mcp.manuals.results.find_payload import Unscanned, packed
 from responses_mcp.manuals.results.search_results import Unsearched
-from responses_mcp.manuals.search.candidates import Below, Counts, Reader, Text, rows_as_written
+from responses_mcp.manuals.search.contract import find, packed
 from responses_mcp.manuals.search.everywhere import Everywhere, Ranked
-from responses_mcp.manuals.search.find import find
 from responses_mcp.manuals.search.meaning import Meaning
 from responses_mcp.manuals.search.query import query as taken_apart
 from responses_mcp.manuals.search.ranking import TIME_BUDGET
-from responses_mcp.manuals.search.shown import Shown, show
+from responses_mcp.manuals.search.reader import Counts, Reader, Text
+from responses_mcp.manuals.search.shown import Showing, Shown
 from responses_mcp.settings.model import ManualsSettings
 
 log = logging.getLogger(__name__)
@@ -102,14 +101,14 @@ class Library:
         return compare(self._opened(check), self.folder, manual_id, check, largest=self._settings.max_file_bytes)
 
     def update(
-        self, changes: Changes, check: CancellationCheck, *, query: str = "", first: Unscanned | None = None
+        self, changes: Changes, check: CancellationCheck, *, query: str = "", first: Collection[str] = ()
     ) -> Iterator[None]:
         """Do what `compare` found, a transaction at each step.
 
         Files in `first` come first, then those whose path has a word of `query`.
         """
-        favoured = frozenset(first.paths()) if first is not None else frozenset[str]()
-        favoured_words = [word.text for word in taken_apart(query).words]
+        favoured = frozenset(first)
+        favoured_words = list(taken_apart(query).words)
 
         def order(path: str) -> int:
             if path in favoured:
@@ -140,7 +139,7 @@ class Library:
         """
         store = self._opened(check)
         finished = changes is not None and changes.finished
-        unscanned = Unscanned(request.manual_id, _reasons(changes), check)
+        unscanned = list(_reasons(changes))
         written = store.written()
         with store.reading(check) as connection:
             reader = self._reader(connection, request.manual_id, changes, written)
@@ -156,12 +155,13 @@ class Library:
                     unlisted=changes is None or not changes.whole,
                     meaning=meaning,
                 )
-                payload["unscanned"] = unscanned
                 finished = finished and payload["gate_runs"][0]["cutoff_reason"] != TIME_BUDGET
                 if meaning is None:
-                    return Found(packed(payload), reader.manual.generation, finished)
+                    return Found(packed(payload, unscanned), reader.manual.generation, finished)
                 finished = finished and not meaning.lacking
-                return Found(packed(payload), reader.manual.generation, finished, meaning.lacking, meaning.used)
+                return Found(
+                    packed(payload, unscanned), reader.manual.generation, finished, meaning.lacking, meaning.used
+                )
         begin(store, request.manual_id, check)
         return self.search(request, changes, check, question=question)
 
@@ -296,7 +296,7 @@ class Library:
         None stands for a manual of which not even that is known. Raises Vanished when an index is not the one that was
         compared.
         """
-        everywhere = Everywhere(request.query, self._settings.lexical, check)
+        everywhere: Everywhere | None = None
         unsearched: list[Unsearched] = []
         late: list[str] = []
         lacking: list[int] = []
@@ -310,9 +310,10 @@ class Library:
                 with store.reading(check) as connection:
                     meaning = None if question is None else Meaning(connection, question, check)
                     reader = self._reader(connection, name, changes, written, request.path_prefix)
-                    there = there or not (isinstance(reader, Below) and reader.is_empty)
-                    if everywhere.frequencies is None:
-                        everywhere.count(self._readers(connection, manuals))
+                    there = there or reader is None or bool(reader.first(1))
+                    if everywhere is None:
+                        known = self._readers(connection, manuals)
+                        everywhere = Everywhere(request.query, self._settings.lexical, check, known)
                     if reader is not None and not everywhere.add(name, reader, meaning):
                         late.append(name)
                     lacking += [] if meaning is None else meaning.lacking
@@ -322,6 +323,8 @@ class Library:
         slow = [Unsearched(name, TIME_BUDGET, None) for name in late if name not in told]
         unsearched += slow
         no_such_path = None if there or unsearched else request.path_prefix
+        if everywhere is None:
+            return FoundEverywhere([], unsearched, lacking, no_such_path, slow=bool(slow))
         ranked = self._shown(everywhere, request.limit)
         return FoundEverywhere(
             ranked, unsearched, lacking, no_such_path, everywhere.covered(), bool(slow), everywhere.unknown
@@ -332,11 +335,10 @@ class Library:
         best = everywhere.best(most)
         with self._opened(unchecked).reading(unchecked) as connection:
             texts: dict[int, Text] = {}
-            for name in dict.fromkeys(each.manual_id for each in best):
-                if (manual := manual_of(connection, name)) is not None:
-                    ids = [each.row.id for each in best if each.manual_id == name]
-                    texts.update(rows_as_written(connection, manual, ids))
-        return [(each, show(each.row, texts[each.row.id], everywhere.asked)) for each in best if each.row.id in texts]
+            for name, reader in self._readers(connection, {each.manual_id for each in best}).items():
+                texts.update(reader.texts(each.row.id for each in best if each.manual_id == name))
+        showing = Showing(everywhere.asked)
+        return [(each, showing.show(each.row, texts[each.row.id])) for each in best if each.row.id in texts]
 
     def _reader(
         self, connection: sqlite3.Connection, name: str, changes: Changes | None, written: object, path_prefix: str = ""
@@ -348,9 +350,7 @@ class Library:
         if manual is None:
             return None
         self._check_whole(connection, manual, written)
-        if path_prefix:
-            return Below(connection, manual, self._counts, path_prefix)
-        return Reader(connection, manual, self._counts)
+        return Reader(connection, manual, self._counts, path_prefix)
 
     def _readers(self, connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, Reader]:
         """Return what a search counts words in: the manuals that are known."""

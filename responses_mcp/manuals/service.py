@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -44,7 +44,6 @@ from responses_mcp.manuals.requests import (
 from responses_mcp.manuals.requests.paths import parts_of
 from responses_mcp.manuals.requests.uris import Place, Position
 from responses_mcp.manuals.results.cache import Embedding, FindCache
-from responses_mcp.manuals.results.find_payload import Unscanned, unpacked
 from responses_mcp.manuals.results.search_results import (
     OUT_OF_TIME,
     SearchResults,
@@ -52,7 +51,7 @@ from responses_mcp.manuals.results.search_results import (
     Unsearched,
     meant_by,
 )
-from responses_mcp.manuals.results.traces import Traces, page, placed
+from responses_mcp.manuals.results.traces import Traces
 from responses_mcp.manuals.threads import Threads, Times
 from responses_mcp.manuals.updating import Report, Updating
 from responses_mcp.under_trio import opened, require_trio
@@ -62,7 +61,6 @@ if TYPE_CHECKING:
     from responses_mcp.manuals.embeddings.pieces import Outstanding
     from responses_mcp.manuals.index.update import Changes
     from responses_mcp.manuals.library import Found, FoundEverywhere, Library
-    from responses_mcp.manuals.results.find_payload import Passage
     from responses_mcp.settings.model import ManualsSettings, Settings
 
 T = TypeVar("T")
@@ -145,28 +143,19 @@ class Manuals:
         return await self._threads.run(lambda library, check: complete_path(library.folder, manual_id, typed, check))
 
     def hits(self, request: HitsRequest, *, compact: bool = False) -> JsonObject:
-        """Show rows of an earlier find (M5); `compact` is the form that clients get."""
-        return self._hits(request, compact=compact)[0]
+        """Show rows of an earlier find (M5); `compact` is the form that clients get, with the places of the matches."""
+        return self._pages(request, compact=compact)()
 
     async def hits_with_passages(self, request: HitsRequest) -> JsonObject:
-        """Show hits as clients get them, with the places of the matches in their files."""
-        await trio.lowlevel.checkpoint()
-        shown, passages = self._hits(request, compact=True)
-        return placed(shown, passages) if request.kind in ("candidates", "integrated_top") else shown
+        """Show hits as clients get them; in a thread, because rows may be long."""
+        shown = self._pages(request, compact=True)
+        return await self._threads.run(lambda _, __: shown())
 
-    def _hits(self, request: HitsRequest, *, compact: bool) -> tuple[JsonObject, Sequence[Passage]]:
+    def _pages(self, request: HitsRequest, *, compact: bool) -> Callable[[], JsonObject]:
+        from responses_mcp.manuals.search.contract import page  # noqa: PLC0415  # imported by the find
+
         self._threads.require_open()
-        payload = self._traces.get(request.trace_id)
-        if request.kind == "unscanned":
-            return page(payload, request, compact=compact), ()
-        payload = unpacked(payload)
-        if request.kind not in ("candidates", "integrated_top"):
-            return page(payload, request, compact=compact), ()
-        from responses_mcp.manuals.search.shown import shown  # noqa: PLC0415  # imported by the find
-
-        which = range(len(payload["candidates"]))[request.offset : request.offset + request.limit]
-        rows, passages = shown(payload, which)
-        return page(payload, request, compact=compact, candidates=rows), passages
+        return partial(page, self._traces.get(request.trace_id), request, compact=compact)
 
     async def search(self, request: SearchRequest, *, on_phase: Callable[[str], None] | None = None) -> SearchResults:
         """Search all manuals, or some, and return one ranking of the sections that fit best.
@@ -209,12 +198,15 @@ class Manuals:
         _require(FindRequest, request)
         require_trio()
         began = trio.current_time()
-        first: Unscanned | None = None
+        earlier: JsonObject | None = None
         if request.only_unscanned_from_trace_id is not None:
-            first = self._traces.get(request.only_unscanned_from_trace_id)["unscanned"]
+            earlier = self._traces.get(request.only_unscanned_from_trace_id)
         request = replace(request, manual_id=await self._threads.run(partial(_name_on_disk, request.manual_id)))
-        if first is not None and first.manual_id != request.manual_id:
-            first = None
+        first: Collection[str] = ()
+        if earlier is not None and earlier["manual_id"] == request.manual_id:
+            from responses_mcp.manuals.search.contract import unscanned_of  # noqa: PLC0415  # imported by that find
+
+            first = [path for path, _ in unscanned_of(earlier)]
 
         def report(done: int, total: int) -> None:
             if on_phase is not None:
@@ -224,7 +216,9 @@ class Manuals:
         trace_id = self._traces.put(payload)
         answer: JsonObject = {"trace_id": trace_id, "applied": payload["applied"]}
         if request.include_claim_graph:
-            answer["claim_graph"] = unpacked(payload)["claim_graph"]
+            from responses_mcp.manuals.search.contract import graph_of  # noqa: PLC0415  # imported by the find
+
+            answer["claim_graph"] = graph_of(payload)
         if payload["summary"]["candidates"] < _FEW and (others := readable(payload["others"])):
             answer["note"] = f"{in_words(others)}."
         return {**answer, "summary": payload["summary"], "next_actions": []}
@@ -278,7 +272,7 @@ class Manuals:
     async def _rebuilding(self, work: Callable[[], Awaitable[T]]) -> T:
         return await self._threads.rebuilding(work, self._updating.forget)
 
-    async def _find(self, request: FindRequest, began: float, first: Unscanned | None, report: Report) -> JsonObject:
+    async def _find(self, request: FindRequest, began: float, first: Collection[str], report: Report) -> JsonObject:
         deadline = began + request.time_ms / 1000
 
         def elapsed_ms() -> float:

@@ -7,7 +7,7 @@ goes on when its time is over or its caller gives up. What is left is done by th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,6 @@ from responses_mcp.manuals.threads import Stuck, Threads, Times, Work
 if TYPE_CHECKING:
     from responses_mcp.manuals.index.update import Changes
     from responses_mcp.manuals.library import Library
-    from responses_mcp.manuals.results.find_payload import Unscanned
 
 Report = Callable[[int, int], None]
 """Told how many files are done, and of how many."""
@@ -51,7 +50,7 @@ class Updating:
         self._states.setdefault(name, _State()).good_until = float("-inf")
 
     async def updated(
-        self, name: str, deadline: float, report: Report, query: str = "", first: Unscanned | None = None
+        self, name: str, deadline: float, report: Report, query: str = "", first: Collection[str] = ()
     ) -> Changes | None:
         """Look at the files of a manual, unless another request just did, and index what has changed.
 
@@ -89,7 +88,7 @@ class Updating:
         return state.changes
 
     async def _update(
-        self, changes: Changes, deadline: float, report: Report, query: str, first: Unscanned | None
+        self, changes: Changes, deadline: float, report: Report, query: str, first: Collection[str]
     ) -> None:
         total = len(changes.changed)
         steps: Iterator[None] | None = None

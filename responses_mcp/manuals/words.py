@@ -91,7 +91,7 @@ class _Alike(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
-        folded = " " if character.isspace() and character != "\n" else unmarked(normalise(character))
+        folded = " " if character.isspace() and character != "\n" else prepared(character)
         if len(self) >= _MOST_REMEMBERED:
             self.clear()
         self[code] = folded if len(folded) == 1 else character
@@ -102,8 +102,8 @@ _ALIKE: Final = _Alike({ord("\n"): "\n"})
 
 
 def alike(text: str) -> str:
-    """Return a text folded and as long as before, so that places in it are places in the text."""
-    return text.lower() if text.isascii() else without_raised(text).translate(_ALIKE)
+    """Return a text as `prepared` does, and as long as before, so that places in it are places in the text."""
+    return text if text.isascii() else without_raised(text).translate(_ALIKE)
 
 
 def without_raised(text: str) -> str:

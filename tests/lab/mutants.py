@@ -38,13 +38,8 @@ GUARDED = {
         "tests/responses_api/test_parameter_fallback.py",
     ],
     "responses_api.response.sources": ["tests/responses_api/response"],
-    "manuals.results.diagnosis": [
-        "tests/manuals/results",
-        "tests/manuals/test_contract.py",
-        "tests/manuals/test_contract_table.py",
-    ],
-    "manuals.search.ranking": ["tests/manuals/search", "tests/manuals/test_contract.py"],
-    "manuals.search.selection": ["tests/manuals/search", "tests/manuals/test_contract.py"],
+    "manuals.search.contract": ["tests/manuals/search", "tests/manuals/test_contract_table.py"],
+    "manuals.search.ranking": ["tests/manuals/search", "tests/manuals/test_ranking_promises.py"],
 }
 
 # fmt: off

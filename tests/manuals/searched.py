@@ -9,10 +9,9 @@ from responses_mcp.manuals.files.documents import document_of
 from responses_mcp.manuals.index import store, update
 from responses_mcp.manuals.index.rows import entries
 from responses_mcp.manuals.index.update import Manual
-from responses_mcp.manuals.requests import FindRequest
-from responses_mcp.manuals.search.candidates import Counts, Reader
-from responses_mcp.manuals.search.find import find
-from responses_mcp.manuals.search.shown import shown
+from responses_mcp.manuals.requests import FindRequest, HitsRequest
+from responses_mcp.manuals.search.contract import find, packed, page
+from responses_mcp.manuals.search.reader import Counts, Reader
 from responses_mcp.manuals.words import normalise
 from responses_mcp.settings.model import ManualsSettings
 
@@ -55,12 +54,17 @@ MANY = manual(
 )
 
 
-def found(reader: Reader, query: str, *required: str, settings: ManualsSettings | None = None, **request: Any) -> Any:
+def find_in(reader: Reader, query: str, *required: str, settings: ManualsSettings | None = None, **request: Any) -> Any:
     """Search; `required` are the required terms as a client writes them."""
     wish = FindRequest(query=query, manual_id="m", required_terms=tuple(map(normalise, required)), **request)
-    payload = find(wish, reader, settings or ManualsSettings(), unchecked)
-    rows, passages = shown(payload, range(len(payload["candidates"])))
-    return {**payload, "candidates": rows, "passages": passages}
+    return find(wish, reader, settings or ManualsSettings(), unchecked)
+
+
+def found(reader: Reader, query: str, *required: str, **given: Any) -> Any:
+    """Search, and return the payload with its rows in full."""
+    payload = find_in(reader, query, *required, **given)
+    rows = page(packed(payload, ()), HitsRequest("", "integrated_top", 0, 1000), compact=False)["items"]
+    return {**payload, "candidates": rows}
 
 
 def paths(payload: Mapping[str, Any]) -> list[str]:

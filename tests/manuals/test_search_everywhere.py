@@ -19,10 +19,10 @@ from responses_mcp.manuals.index import update as index
 from responses_mcp.manuals.library import Library
 from responses_mcp.manuals.requests import FindRequest, HitsRequest, SearchRequest
 from responses_mcp.manuals.results.search_results import SearchResults
-from responses_mcp.manuals.search import candidates, everywhere
-from responses_mcp.manuals.search.candidates import Counts
+from responses_mcp.manuals.search import everywhere, reader
 from responses_mcp.manuals.search.everywhere import Everywhere
 from responses_mcp.manuals.search.query import query
+from responses_mcp.manuals.search.reader import Counts
 from responses_mcp.manuals.service import Manuals
 from tests.manuals.test_service import TIMES, WAIT, asked, held, opened, write
 
@@ -53,8 +53,8 @@ def reasons(found: SearchResults) -> dict[str, str]:
 
 
 async def test_a_common_word_is_found_below_a_path_where_none_of_the_rarest_are(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(candidates, "_POSTINGS", 5)
-    monkeypatch.setattr(candidates, "_ALL_POSTINGS", 5)
+    monkeypatch.setattr(reader, "_POSTINGS", 5)
+    monkeypatch.setattr(reader, "_ALL_POSTINGS", 5)
     for folder, words in (("small", "apples"), ("large", "apples"), ("other", "zebra")):
         for number in range(3):
             (tmp_path / f"root/zoo/{folder}").mkdir(parents=True, exist_ok=True)

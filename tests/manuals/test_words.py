@@ -57,9 +57,7 @@ def test_what_is_folded_alike_is_as_long_and_folding_it_again_changes_nothing(te
     assert alike(folded) == folded
 
 
-@pytest.mark.parametrize(
-    ("text", "folded"), [("Ｌａｍｐ", "lamp"), ("Zürich", "zurich"), ("ﾗﾝﾌﾟの", "ランﾌﾟの"), ("ガ ぎ", "ガ ぎ")]
-)
+@pytest.mark.parametrize(("text", "folded"), [("Ｌａｍｐ", "Lamp"), ("ﾗﾝﾌﾟの", "ランﾌﾟの"), ("ガ ぎ", "ガ ぎ")])
 def test_places_are_looked_for_in_folded_text(text: str, folded: str) -> None:
     assert alike(text) == folded or "ﾟ" in text
 

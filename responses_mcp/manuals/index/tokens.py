@@ -38,7 +38,7 @@ PIECE: Final = re.compile(rf"[{CJK}]+|{_NAME}|{_SIGNS}")
 """What of a text becomes tokens: a run of Japanese, a word or a name of an alphabet, or signs."""
 
 _PARTS: Final = re.compile(_WORD)
-_FIRST_OF_JAPANESE: Final = "\u3005"
+FIRST_OF_JAPANESE: Final = "\u3005"
 _SEGMENTS: Final = re.compile(r"(?:\.|::)+[-_]*")
 _JOINTS: Final = re.compile("[-_',]+")
 _APOSTROPHE: Final = re.compile(r"(?:n't|'(?:s|d|m|t|re|ve|ll))\Z")
@@ -52,7 +52,7 @@ _EVEN: Final = re.compile(r"([0-9]{1,4})\.0")  # OAuth 2.0 is OAuth 2
 _KANJI: Final = r"[\u3400-\u4dbf\u4e00-\u9fff]"
 # Of two verbs in one, as in 取り扱い and 問い合わせ, each kana may be written or left out.
 BETWEEN: Final = "いきしちみりけえせめれっ"
-_APART: Final = re.compile(f"(?=({_KANJI})[{BETWEEN}]({_KANJI}))")
+APART: Final = re.compile(f"(?=({_KANJI})[{BETWEEN}]({_KANJI}))")
 _MOST_PARTS: Final = 8  # of a name that is a token as a whole
 _LONGEST_KEPT: Final = 40  # characters of a piece whose tokens are remembered
 _LONGEST_RUN_KEPT: Final = 6  # characters of a run of Japanese; longer ones hardly come again
@@ -72,7 +72,7 @@ class _Kept(dict[str, str]):
     """The tokens of chunks of text, made when first asked for; those of long chunks are not kept."""
 
     def __missing__(self, chunk: str) -> str:
-        if chunk[0] >= _FIRST_OF_JAPANESE:
+        if chunk[0] >= FIRST_OF_JAPANESE:
             made, most = " ".join(pairs(chunk)), _LONGEST_RUN_KEPT
         else:
             made, most = self._of_latin(chunk), _LONGEST_KEPT
@@ -163,7 +163,7 @@ def pairs(run: str) -> list[str]:
     """
     found = [*map(add, run, run[1:]), run[-1]]
     if len(run) > 2:  # characters, two of them kanji
-        found += map("".join, _APART.findall(run))
+        found += map("".join, APART.findall(run))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Asker of earlier finds, given again while the manual is the same (M4.37 to M4.45)."""
+"""Answers of earlier finds, given again while the manual is the same (M4.37 to M4.45)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import mul
+from operator import itemgetter, mul
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 from responses_mcp.manuals.words import normalise
@@ -37,13 +37,8 @@ class Embedding(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """What the cache had for a request.
-
-    `payload` is set only when it can be answered as it is: it is the caller's own, except for the rows, which are
-    shared. `score` is the likeness of the kept question, from 0 to 1; `latency_saved_ms` is in milliseconds.
-    """
+class Lookup(NamedTuple):
+    """What the cache had: `payload` is set only when it can be answered as it is; `score` is the likeness, up to 1."""
 
     mode: Mode
     score: float | None = None
@@ -61,15 +56,6 @@ class Lookup:
         }
 
 
-class _Scope(NamedTuple):
-    """All of a request that changes its answer, except the words of its question."""
-
-    manual_id: str
-    max_candidates: int
-    time_ms: int
-    required_terms: frozenset[str]
-
-
 @dataclass(frozen=True, slots=True)
 class _Entry:
     payload: JsonObject
@@ -79,7 +65,7 @@ class _Entry:
     vector: Vector | None
 
 
-_Key = tuple[_Scope, str]
+_Key = tuple[tuple[object, ...], str]  # all of a request that changes its answer, and the question
 
 
 class FindCache:
@@ -110,9 +96,7 @@ class FindCache:
         except Exception:
             log.warning("manuals: the embedding of the cache failed; searching instead", exc_info=True)
             return None
-        if not length or not math.isfinite(length):
-            return None
-        return tuple(each / length for each in numbers)
+        return tuple(each / length for each in numbers) if length and math.isfinite(length) else None
 
     def may_answer(self, request: FindRequest) -> bool:
         """Tell whether `lookup` may find something, in some state of the manual; if not, the state does not matter."""
@@ -129,19 +113,22 @@ class FindCache:
         if self.bypassed(request):
             return Lookup("bypass")
         key = _key(request)
+        good = {each: entry for each, entry in self._entries.items() if self._is_good(entry, generation)}
         mode: Mode = "exact"
         score = 1.0
-        entry = self._entries.get(key)
-        if entry is None or not self._is_good(entry, generation):
-            score, alike = self._most_alike(key[0], generation, vector)
-            if alike is None:
+        if key not in good:
+            mode, alike = "semantic", [(0.0, key)]
+            for other, entry in good.items():
+                if other[0] == key[0] and vector and entry.vector and len(entry.vector) == len(vector):
+                    alike.append((sum(map(mul, entry.vector, vector)), other))
+            score, key = max(alike, key=itemgetter(0))
+            if score < self._settings.sim_threshold or key not in good:
                 return Lookup("miss")
-            mode, key = "semantic", alike
-            entry = self._entries[key]
+        entry = self._entries[key]
         if entry.payload["summary"]["gap_count"] > self._settings.max_summary_gap >= 0:
-            return Lookup("guard_revalidate", score)
+            return Lookup("guard_revalidate", round(min(score, 1.0), 4))
         self._entries.move_to_end(key)
-        saved = max(0, round(entry.elapsed_ms - elapsed_ms))
+        saved, score = max(0, round(entry.elapsed_ms - elapsed_ms)), round(min(score, 1.0), 4)
         applied = {
             **entry.payload["applied"],
             "requested_expand_scope": request.expand_scope,
@@ -165,31 +152,17 @@ class FindCache:
             return
         # Use reorders the entries, so what is of no use any more may be anywhere. There are few hundred.
         for key, entry in list(self._entries.items()):
-            if not self._is_good(entry, generation if key[0].manual_id == request.manual_id else entry.generation):
+            if not self._is_good(entry, generation if key[0][0] == request.manual_id else entry.generation):
                 del self._entries[key]
-        key = _key(request)
-        self._entries[key] = _Entry(payload, generation, self._now(), elapsed_ms, vector)
-        self._entries.move_to_end(key)
+        self._entries[_key(request)] = _Entry(payload, generation, self._now(), elapsed_ms, vector)
+        self._entries.move_to_end(_key(request))
         if len(self._entries) > _MOST_KEPT:
             self._entries.popitem(last=False)
 
     def _is_good(self, entry: _Entry, generation: int) -> bool:
         return entry.generation == generation and self._now() < entry.created + _KEPT_FOR
 
-    def _most_alike(self, scope: _Scope, generation: int, vector: Vector | None) -> tuple[float, _Key | None]:
-        best = self._settings.sim_threshold
-        alike: _Key | None = None
-        if vector is not None:
-            for key, entry in self._entries.items():
-                if key[0] != scope or entry.vector is None or not self._is_good(entry, generation):
-                    continue
-                if len(entry.vector) == len(vector):
-                    cosine = sum(map(mul, entry.vector, vector))
-                    if cosine >= best:
-                        best, alike = cosine, key
-        return round(min(best, 1.0), 4), alike
-
 
 def _key(request: FindRequest) -> _Key:
     terms = frozenset(request.required_terms)
-    return _Scope(request.manual_id, request.max_candidates, request.time_ms, terms), normalise(request.query)
+    return (request.manual_id, request.max_candidates, request.time_ms, terms), normalise(request.query)

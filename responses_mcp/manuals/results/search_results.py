@@ -60,7 +60,7 @@ class SearchRow:
     @property
     def ref(self) -> JsonObject:
         """Return the `ref` with which `manual_read` shows it; for JSON, the arguments of the tool that it names."""
-        ref: JsonObject = {**reader(self.path), "manual_id": self.manual_id, "path": self.path}
+        ref: JsonObject = {**tool_of(self.path), "manual_id": self.manual_id, "path": self.path}
         if file_type(self.path) != "json":
             return {**ref, "start_line": self.line, **self.place}
         if self.char_offset is not None:
@@ -96,7 +96,7 @@ def meant_by(path: str | None, names: Collection[str], manual: str, below: str) 
     return f"Did you mean {manual.format(manual_id)}{below.format(rest) if rest else ''}?"
 
 
-def reader(path: str) -> JsonObject:
+def tool_of(path: str) -> JsonObject:
     """Return the field that names the tool which takes the ref of a hit, where that is not `manual_read`."""
     return {"tool": "manual_scan"} if file_type(path) == "json" else {}
 

@@ -1,35 +1,34 @@
-"""Rank what a question finds: gate g0 without the required terms, gate g_req with them, and both fused (M4.14).
+"""How well sections fit a question: BM25 over their fields, with bonuses for coverage, phrases and the like (M4.2).
 
-g0 has the rows that the words of the question find, by their own scores, as if no term were required. With two
-required terms g_req is itself fused from the passes A, B and A+B (M4.31); the parts of a question are fused with the
-whole. A row is scored once, whichever gates it is in.
+A score is the share of what a perfect section would have, so that scores of different questions and manuals compare.
+What each weight is worth on questions of other people stands in docs/internals/retrieval.md.
 """
 
 from __future__ import annotations
 
+import math
+import re
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain, zip_longest
-from typing import Final, NamedTuple
+from functools import lru_cache
+from typing import Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
-from responses_mcp.manuals.search.candidates import (
-    ANY_WORD,
-    ANY_WORD_COMPARED,
-    Candidates,
+from responses_mcp.manuals.index.tokens import tokens
+from responses_mcp.manuals.search.query import Query, RequiredTerm, pad
+from responses_mcp.manuals.search.reader import (
     Frequencies,
     Reader,
+    Row,
     candidates,
+    candidates_with,
     frequencies,
-    frequency,
+    in_turn,
 )
-from responses_mcp.manuals.search.query import GRAMMAR, Query, RequiredTerm
-from responses_mcp.manuals.search.scoring import Scored, Scorer, idf, in_name, lift_files, most_of_translations
-from responses_mcp.manuals.words import is_hiragana, runs
+from responses_mcp.manuals.words import alike, foldable, prepared
 from responses_mcp.settings.model import LexicalSettings
 
 Key = tuple[str, int]
@@ -38,206 +37,157 @@ Key = tuple[str, int]
 TIME_BUDGET: Final = "time_budget"
 """Why rows, or files, are missing that a search with more time would have looked at."""
 
-RRF_K: Final = 60
-_MOST_OF_A_FILE: Final = 8  # candidates
-_REFINED: Final = 30  # rows whose phrases and distances are looked at
-_BOTH: Final = 0.10  # for a row with both required terms, in parts of the top score
-_PASS_WEIGHTS: Final = (1.0, 1.0, 1.1)
-_RARE: Final = 6.0  # the power of how rare a required term is beside the words of the question
-_SAID_RANKS: Final = 0.25  # what the ranks of g_req weigh where the question has its terms
-_LACKING_RANKS: Final = 0.1  # and where it lacks them, which by ranks would push out what fits better
+# BM25F: a text of average length counts its words once, a title more. Lengths are in characters.
+_K1: Final = 1.2
+_B: Final = 0.6
+_TITLE, _TITLE_B, _TITLE_LENGTH = 1.5, 0.5, 25
+_ABOVE, _IN_NAME = 0.5, 0.5
+_MOST_HITS: Final = 20
 
-# What a row's own score weighs beside its ranks, from 0 to 1.
-_GATES_BASE: Final = 0.65
-_PASSES_BASE, _ONE_SIDED_BASE, _ONE_SIDED = 0.70, 0.45, 0.70
-_PARTS_BASE: Final = 0.30
+# The LEXICAL_* settings scale those that the contract names (M4.3); these are the values at their defaults.
+_COVERAGE, _SPARSE_COVERAGE = 0.5, 0.35  # the latter is what coverage weighs whatever the setting says
+_COVERED: Final = 4  # the power of coverage: most of the words count little beside all of them
+_CERTAIN: Final = 8  # the power by which the best coverage of any section says how surely words name what is sought
+_HEAD: Final = 0.25  # for words in the title, the headings above or the path
+_ASKED: Final = 0.5  # for a title that is the question
+_FILE, _NEXT = 0.08, 2  # of each of the two next sections of the file
+_PHRASE: Final = 0.1
+_AS_WRITTEN: Final = 0.4  # for words in the form that the question has, if it is certain
+_CLOSE: Final = 0.15
+_UNSURE: Final = 0.33  # of that, if it is not certain
+_NUMBER: Final = 0.1
+_NOISE: Final = 0.02
+_NOT_OF_CHANGES: Final = 0.15  # of the score, that notes of releases lose unless they are asked for
+_TRANSLATED: Final = 0.99  # of the best score of a page, the most that its translation into another language has
+_COMMON: Final = 0.1  # of the sections: grammar that more of them have is not looked for
+_BONUSES: Final = _HEAD + _AS_WRITTEN + _PHRASE + _CLOSE + _NUMBER
+
+# A list of words wants a section that has them all. A sentence has words that its answer need not have, and a long text
+# that has them by chance is no answer: there coverage fades, in Japanese less.
+_FADES_IN_JAPANESE: Final = 0.6
+
+# Required terms, in parts of the best score that the question gives.
+_SAID: Final = 0.1  # for one that the question has, if it is certain
+_DEMANDED: Final = 0.4  # for one that it lacks: enough to choose among the best
+_LEAST_BEST: Final = 0.1  # which is so much at least: they are found where the question finds nothing, too
+_RARE: Final = 6  # the power of how rare such a term is beside the words of the question
+_WITHIN: Final = 0.03  # of one that stands within other words only
+# The weights of a token that 37 % and 95 % of the sections have: the less the question tells, the more the terms count.
+_TELLS, _TELLS_NOTHING = 1.0, 0.05
+
+_NEAR, _FAR = 12, 80  # characters of tokens, for each word
+_BESIDE: Final = 12
+_POSITIONS: Final = 8  # of a word that closeness looks at
+_REFINED: Final = 30  # rows whose phrases and distances are looked at
+_MOST_OF_A_FILE: Final = 8  # candidates
+_CROWDED: Final = 0.05  # of the top score, for each row that the file has already
+
+_CHANGES: Final = re.compile(
+    r"change[-_ ]?log|release[-_ ]?notes?|what'?s[-_ ]?new|breaking[-_ ]changes|リリースノート|変更履歴|更新履歴"
+    r"|(?:^|/)(?:changes|history|news|releases)(?:\.[a-z]+$|/)",
+    re.IGNORECASE,
+)
+_LANGUAGE: Final = re.compile(
+    r"(?:^|(?<=/))(ar|cs|da|de|el|en|es|fa|fi|fr|he|hi|hu|id|it|ja|ko|nl|no|pl|pt|ro|ru|sv|th|tr|uk|vi|zh)"
+    r"(?:[-_][a-z]{2,4})?/|\.(de|en|es|fr|it|ja|ko|pt|ru|zh)(?:[-_][a-z]{2,4})?(?=\.[a-z]+$)",
+    re.IGNORECASE,
+)
+_LISTS: Final = re.compile(r"(^|[/_-])(toc|index|目次|contents)([_-]|\.[a-z]+$)", re.IGNORECASE)
+_EXCEPTING: Final = ("ただし", "但し", "除外", "対象外", "を除く", "unless", "except for", "except when", "exclusion")
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What the questions of one find share. `required` are the terms that the guard left.
+    """What the questions of one search share. `required` are the terms that the guard left.
 
     At most `most` rows are scored for a question. `check` stops the search. `compared` says that meaning will choose
-    among the rows: it is given more of them.
+    among the rows. `frequencies` are of other manuals too, where a question is asked of several; then the words of
+    `manual_id` count as those of every path.
     """
 
     reader: Reader
-    required: Sequence[RequiredTerm]
     lexical: LexicalSettings
-    most: int
     check: CancellationCheck
+    most: int
+    required: Sequence[RequiredTerm] = ()
     compared: bool = False
-    frequencies: Frequencies | None = None  # of other manuals too, which the question is asked of
-    manual_id: str = ""  # whose words count as those of paths, where a question is asked of several
+    frequencies: Frequencies | None = None
+    manual_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """The rows that a gate lets through, best first, and the weight of their ranks, with the reason for it.
+@dataclass(slots=True)
+class Scored:
+    """A row and its score. `parts` are its points by their names, `required` the hits of each required term."""
 
-    `scores` are those by which the gate knows them.
-    """
+    row: Row
+    score: float = 0.0
+    bonus: float = 0.0  # for required terms; g0 does without it
+    coverage: float = 0.0  # from 0 to 1: the share of the question's weight that the row has
+    required: tuple[int, ...] = ()
+    signals: list[str] = field(default_factory=list[str])
+    parts: dict[str, float] = field(default_factory=dict[str, float])
+    # Of each term that it has: its number, what BM25 makes of it, and whether title, headings or path have it.
+    gains: list[tuple[int, float, bool]] = field(default_factory=list[tuple[int, float, bool]])
 
-    name: str
-    required: Sequence[RequiredTerm]
-    keys: list[Key]
-    weight: float = 1.0
-    reason: str | None = None
-    scores: Mapping[Key, float] = field(default_factory=dict[Key, float])
+    @property
+    def key(self) -> Key:
+        """Return the section that it is of."""
+        return self.row.path, self.row.line
+
+    def add(self, part: str, points: float, signal: str = "") -> None:
+        """Add `points` to the score, unless they are 0."""
+        if points:
+            self.score += points
+            self.parts[part] = self.parts.get(part, 0.0) + points
+            if signal and signal not in self.signals:
+                self.signals.append(signal)
 
 
 @dataclass(slots=True)
 class Ranking:
-    """The rows found, `fused` scores between 0 and 1, and the `order` by them.
+    """What one question finds: sections by their keys, those that its words find in their `order`, and `fused` scores.
 
-    `by_words` are the rows that the index likes for the words of the question, best first. `holding` has the best row
-    of each file that holds a required term as it is written. `cutoff` says why rows are missing, if any are.
-    `certainty` is that of the `Scorer`.
+    `having` are those with a required term, by their scores with the bonus for that. `liked` are the first as the index
+    orders them. `cutoff` says why rows are missing, if any are. `certainty` says how surely the words name what is
+    sought, from 0 to 1: whether a section has them all.
     """
 
     scored: dict[Key, Scored]
-    fused: dict[Key, float]
     order: list[Key]
-    by_words: list[Key]
-    holding: list[Key]
-    g0: Gate
-    g_req: Gate
+    fused: dict[Key, float]
+    having: dict[Key, float]
+    liked: list[Key]
     cutoff: str | None
     certainty: float
 
-    @property
-    def best_of_gates(self) -> list[Key]:
-        """Return the best row of each gate that has one."""
-        return list(dict.fromkeys(gate.keys[0] for gate in (self.g0, self.g_req) if gate.keys))
 
-
-def rank(asked: Query, parts: Sequence[Query], search: Search) -> Ranking:
-    """Rank what a question and its `parts` find; a part that fails is left out (M4.35).
+def rank(asked: Query, search: Search) -> Ranking:
+    """Rank what a question finds in a manual.
 
     When time runs out while rows are scored, those scored so far are ranked. Raises OutOfTime when there are none.
     """
-    whole = _rank(asked, asked, search)
-    of_parts: list[Ranking] = []
-    for part in parts:
-        try:
-            of_parts.append(_rank(part, asked, search))
-        except (OutOfTime, sqlite3.OperationalError):  # the latter such as a phrase that the index cannot parse
-            whole.cutoff = TIME_BUDGET
-    if any(part.cutoff == TIME_BUDGET for part in of_parts):
-        whole.cutoff = TIME_BUDGET
-    orders = [part.order for part in of_parts if part.order]
-    if orders:
-        whole.scored = _in_order({key: each for part in (*of_parts, whole) for key, each in part.scored.items()})
-        ranks = reciprocal_ranks([(order, 1.0) for order in (whole.order, *orders)])
-        whole.fused = blended(whole.fused, ranks, _PARTS_BASE)
-        whole.order = _by_score(whole.scored, whole.fused)
-        for key in set[Key]().union(*orders):
-            whole.scored[key].signals.append("query_decomp_rrf")
-    return whole
-
-
-def _rank(asked: Query, question: Query, search: Search) -> Ranking:
-    """Rank what is `asked`, which is the `question` or a part of it."""
-    of_words, having, found, cutoff = _scored(asked, question, search)
-    certainty = found.certainty
-    scored = _in_order({**of_words, **having})
-    own = {key: each.score for key, each in of_words.items()}
-    with_bonus = {key: each.score + (1 - each.score) * min(each.bonus, 1.0) for key, each in having.items()}
-    base = {**own, **with_bonus}
-    plain = sorted(_in_order(of_words), key=lambda key: -own[key])
-    gated = sorted(_in_order(having), key=lambda key: -base[key])
-    two_terms = len(search.required) > 1
-    if two_terms:
-        gated = _passes(gated, scored, base, certainty)
-    for key in gated:
-        signals = scored[key].signals
-        signals.append("required_term")
-        if two_terms:
-            signals.append("required_terms_rrf")
-            if all(scored[key].required):
-                signals.append("required_term_and")
-    g0 = Gate("g0", (), plain, scores=own)
-    weight, reason = required_gate_weight(plain, gated)
-    # Grammar, and what most sections have, asks for nothing.
-    weight *= max(
-        (
-            _SAID_RANKS * (not _is_grammar(each)) if _is_said(each, question) else _LACKING_RANKS * found.telling[at]
-            for at, each in enumerate(search.required)
-            if any(scored[key].required[at] for key in gated)
-        ),
-        default=0.0,
-    )
-    g_req = Gate("g_req", search.required, gated, weight, reason, scores=with_bonus)
-    ranks = reciprocal_ranks([(plain, 1.0), (gated, g_req.weight)])
-    fused = blended(base, ranks, 1 - certainty * (1 - _GATES_BASE))
-    keys = {each.row.id: key for key, each in of_words.items()}
-    liked = [keys[id_] for id_ in found.by_any_word if id_ in keys]
-    order = _by_score(scored, fused)
-    holding = _first_of_files(order, found.paths)
-    return Ranking(scored, fused, order, liked, holding, g0, g_req, cutoff, certainty)
-
-
-def _first_of_files(order: Iterable[Key], paths: AbstractSet[str]) -> list[Key]:
-    first = dict[str, Key]()
-    for key in order:
-        if key[0] in paths:
-            first.setdefault(key[0], key)
-    return list(first.values())
-
-
-class _Found(NamedTuple):
-    """What the index likes for the words of a question, and the files that hold a required term as it is written.
-
-    `telling` is how much each required term tells beside the question, from 0 to 1. `certainty` is that of the
-    `Scorer`.
-    """
-
-    telling: Sequence[float]
-    by_any_word: list[int]
-    paths: AbstractSet[str]
-    certainty: float
-
-
-def _scored(
-    asked: Query, question: Query, search: Search
-) -> tuple[dict[Key, Scored], dict[Key, Scored], _Found, str | None]:
-    """Return what was scored and found, and what kept other rows out.
-
-    First the sections that words of the question find, then those that have a required term, each with its best row as
-    such.
-    """
     reader, check = search.reader, search.check
     scored: list[Scored] = []
-    found = Candidates([], [], [], [], whole=True, holding={})
-    scorer: Scorer | None = None
+    scorer: _Scorer | None = None
+    ids: list[int] = []
+    by_words: set[int] = set()
     cutoff: str | None = None
-    telling: list[float] = []
     try:
         asked = asked.with_words(reader.in_titles(asked.kana))
         known = search.frequencies or frequencies([reader], asked.terms)
         asked = asked.counted(known.having)
-        found = candidates(reader, asked, search.required, ANY_WORD_COMPARED if search.compared else ANY_WORD)
-        most_telling = max(
-            (each.weight * idf(known.sections, many) for each in asked.terms if (many := known.having[each.token])),
-            default=0.0,
-        )
-        beside = [_weight_beside(reader, each, question) for each in search.required]
-        telling = [min(weight / most_telling, 1.0) ** _RARE if most_telling else 1.0 for weight in beside]
-        required = [
-            (each, share if weight else float(not _is_grammar(each)), share if weight else 0.0)
-            for each, weight, share in zip(search.required, beside, telling, strict=True)
-        ]
-        scorer = Scorer(asked, known, required, found.holding, search.lexical, manual_id=search.manual_id)
-        if not found.of_words and any(each.hits(in_name(search.manual_id)) for each in asked.terms):
-            found = found._replace(of_words=reader.first(ANY_WORD))
-        ids = [each for each in dict.fromkeys(chain(*zip_longest(found.of_words, found.required))) if each is not None]
-        cutoff = "candidate_cap" if len(ids) > search.most or not found.whole else None
-        for row in reader.rows(ids[: search.most]):
+        ids = candidates(reader, asked, compared=search.compared)
+        if not ids and any(each.hits(name_of(search.manual_id)) for each in asked.terms):
+            ids = reader.first(_REFINED)
+        scorer = _Scorer(asked, known, search)
+        by_words = set(ids)
+        every = in_turn([ids, candidates_with(reader, search.required)])
+        cutoff = "candidate_cap" if len(every) > search.most else None
+        for row in reader.rows(every[: search.most]):
             check()
             scored.append(scorer.look(row))
-        by_words = set(found.of_words)
-        scorer.score(scored, [each for each in scored if each.row.id in by_words])
-        best = {each.row.id: each for pool in _pools(scored, found.of_words) for each in pool[:_REFINED]}
+        scorer.score(scored, by_words)
+        best = {each.row.id: each for pool in _pools(scored, by_words) for each in pool[:_REFINED]}
         for number, text in reader.texts(best).items():
             check()
             scorer.refine(best[number], text.text)
@@ -247,49 +197,33 @@ def _scored(
             raise
         if scorer is None or not scored:
             raise OutOfTime from None
-        by_words = set(found.of_words)
-        scorer.score(scored, [each for each in scored if each.row.id in by_words])
+        scorer.score(scored, by_words)
         cutoff = TIME_BUDGET
-    lift_files(each for each in scored if each.row.id in by_words)
+    _lift_files(each for each in scored if each.row.id in by_words)
     most = most_of_translations(((each.row.path, each.score) for each in scored), asked.language)
     for each in scored:
         if each.score > most.get(each.row.path, each.score):
             each.add("translation", most[each.row.path] - each.score)
-    of_words, having = _pools(scored, found.of_words)
-    exact = set(found.exact)
-    paths = {each.row.path for each in having if each.row.id in exact}
-    return (
-        _of_sections(of_words),
-        _of_sections(having),
-        _Found(telling, found.by_any_word, paths, scorer.certainty),
+    plain, with_bonus = (_of_sections(pool) for pool in _pools(scored, by_words))
+    keys = {each.row.id: key for key, each in plain.items()}
+    return Ranking(
+        {**with_bonus, **plain},
+        list(plain),
+        {key: each.score for key, each in plain.items()},
+        {key: each.score + (1 - each.score) * min(each.bonus, 1.0) for key, each in with_bonus.items()},
+        [keys[each] for each in ids if each in keys],
         cutoff,
+        scorer.certainty,
     )
 
 
-def _is_said(required: RequiredTerm, asked: Query) -> bool:
-    """Tell whether a required term is a word of the question, in any form: that has its tokens, or some of a name."""
-    return bool(required.tokens) and required.tokens <= asked.tokens
-
-
-def _is_grammar(required: RequiredTerm) -> bool:
-    said = runs(required.text)
-    return bool(said) and all(each in GRAMMAR or is_hiragana(each) for each in said)
-
-
-def _weight_beside(reader: Reader, required: RequiredTerm, asked: Query) -> float:
-    """Return what a required term is worth beside the question: nothing if it is a word of it, or grammar."""
-    having = 0 if _is_said(required, asked) or _is_grammar(required) else frequency(reader, required)
-    return idf(reader.manual.sections, having) if having else 0.0
-
-
-def _pools(scored: Sequence[Scored], of_words: Sequence[int]) -> tuple[list[Scored], list[Scored]]:
-    """Return the rows of g0 and those of g_req, each the best first by its own scores."""
-    asked = set(of_words)
+def _pools(scored: Sequence[Scored], asked: set[int]) -> tuple[list[Scored], list[Scored]]:
+    """Return the rows that words of the question find, and those that have a required term, each the best first."""
     plain = [each for each in scored if each.row.id in asked and each.score > 0]
     having = [each for each in scored if any(each.required) and each.score + each.bonus > 0]
     return (
-        sorted(plain, key=lambda each: (-each.score, each.row.id)),
-        sorted(having, key=lambda each: (-each.score - each.bonus, each.row.id)),
+        sorted(plain, key=lambda each: (-each.score, -each.coverage, each.key)),
+        sorted(having, key=lambda each: (-each.score - each.bonus, -each.coverage, each.key)),
     )
 
 
@@ -298,81 +232,230 @@ def _of_sections(rows: Iterable[Scored]) -> dict[Key, Scored]:
     best: dict[Key, Scored] = {}
     of_file: Counter[str] = Counter()
     for each in rows:
-        key = (each.row.path, each.row.line)
-        if key not in best:
+        if each.key not in best and of_file[each.row.path] < _MOST_OF_A_FILE:
             of_file[each.row.path] += 1
-            if of_file[each.row.path] <= _MOST_OF_A_FILE:
-                best[key] = each
+            best[each.key] = each
     return best
 
 
-def _passes(having: list[Key], scored: Mapping[Key, Scored], base: Mapping[Key, float], certainty: float) -> list[Key]:
-    """Rank the rows that have one of two required terms by the passes A, B and A+B."""
-    first = [key for key in having if scored[key].required[0]]
-    second = [key for key in having if scored[key].required[1]]
-    both = [key for key in first if scored[key].required[1]]
-    one_sided = max(len(first), len(second)) >= _ONE_SIDED * (len(first) + len(second) + len(both))
-    ranks = reciprocal_ranks(list(zip((first, second, both), _PASS_WEIGHTS, strict=True)))
-    base_weight = _ONE_SIDED_BASE if one_sided else _PASSES_BASE
-    fused = blended(base, ranks, 1 - certainty * (1 - base_weight))
-    best = max(base.values(), default=0.0)
-    for key in both:
-        fused[key] += certainty * _BOTH * best
-    return _by_score(scored, fused)
+class _Scorer:
+    """Scores rows for one question."""
+
+    def __init__(self, asked: Query, known: Frequencies, search: Search) -> None:
+        self._asked = asked
+        self._lexical = lexical = search.lexical
+        self._name = name_of(search.manual_id)
+        weighed = [(term, term.weight * idf(known.sections, known.having[term.token])) for term in asked.terms]
+        there = [each for each in weighed if known.having[each[0].token]]
+        # What is little and nearly everywhere tells nothing, and takes the most time.
+        common = _COMMON * known.sections
+        there = [each for each in there if each[0].is_telling or known.having[each[0].token] <= common] or there
+        self._terms = [term for term, _ in there]
+        self._weights = [weight for _, weight in there]
+        self._total = sum(self._weights) or 1.0
+        self._tells = any(term.is_telling for term in self._terms)
+        # A pair that is half grammar covers little, and a part of a name nothing, if the whole name is there.
+        names = {term.token for term in self._terms}
+        self._covering = [0.0 if term.part_of in names else term.weight * weight for term, weight in there]
+        # What the manual does not have tells no section from another, and all of them from what was asked for.
+        missing = (min(weight, self._total / max(len(there), 1)) for term, weight in weighed if term not in self._terms)
+        share = sum(self._weights) / ((sum(self._weights) + sum(missing)) or 1.0)
+        fades = asked.spoken * (1.0 if asked.is_latin else _FADES_IN_JAPANESE)
+        self._b = min(_B * lexical.length_penalty_weight / 0.2, 1.0)
+        self._average = max(known.average, 1.0)
+        self._of_changes = _CHANGES.search(asked.text) is not None
+        self._coverage = (1 - fades) * (lexical.coverage_weight + _SPARSE_COVERAGE) / (_COVERAGE + _SPARSE_COVERAGE)
+        self._scale = share / ((2 - fades + _BONUSES) * (1 + _NEXT * _FILE))
+        self.certainty = 0.0
+        self._required = [(each, *self._asked_for(each, search.reader)) for each in search.required]
+
+    def _asked_for(self, term: RequiredTerm, reader: Reader) -> tuple[float, float, frozenset[int]]:
+        """Return what a required term is worth as a word of the question, and beside it; and the rows that hold it."""
+        if term.is_grammar:
+            return 0.0, 0.0, frozenset()
+        holding = frozenset(reader.holding(term))
+        said = self._asked.has(term)
+        if said or not (having := reader.having(term.match) or len(holding)):
+            return float(said), 0.0, holding
+        telling = max(self._weights, default=0.0)
+        beside = min(idf(reader.manual.sections, having) / telling, 1.0) ** _RARE if telling else 1.0
+        return 0.0, beside / min(max(telling, _TELLS_NOTHING), _TELLS) * (_WITHIN if holding else 1.0), holding
+
+    def look(self, row: Row) -> Scored:
+        """Find the terms in a row; `score` makes scores of it."""
+        found = Scored(row)
+        text, title, above = row.text_tokens, row.title_tokens, row.above_tokens + self._name
+        anywhere = f"{text}{title}{above}"
+        length = 1 - self._b + self._b * max(row.length, 1) / self._average
+        in_title = _TITLE / (1 - _TITLE_B + _TITLE_B * len(row.title) / _TITLE_LENGTH)
+        for at, term in enumerate(self._terms):
+            count, in_head = 0.0, False
+            if term.stands_in(anywhere):
+                count = min(term.hits(text), _MOST_HITS) / length
+                more = in_title * term.hits(title) + _ABOVE * term.stands_in(above)
+                count, in_head = count + more, more > 0
+            if (not count or in_head) and term.in_name and not term.hits(text) and term.in_name in anywhere:
+                count += _IN_NAME
+            if count:
+                found.gains.append((at, count / (count + _K1), in_head))
+        if self._tells and not any(self._terms[at].is_telling for at, *_ in found.gains):
+            found.gains.clear()  # what has nothing but the grammar of a question has nothing of it
+        found.required = tuple(
+            max(term.hits(text) + term.hits(title) + term.hits(above), row.id in holding)
+            for term, _, _, holding in self._required
+        )
+        return found
+
+    def score(self, looked: Sequence[Scored], asked: set[int]) -> None:
+        """Give scores to rows that were looked at. Those `asked` for by words of the question decide what these say."""
+        covering = sum(self._covering) or 1.0
+        for each in looked:
+            each.coverage = sum(self._covering[at] for at, *_ in each.gains) / covering
+            each.score, each.parts, each.signals = 0.0, {}, []
+        best = max((each.coverage for each in looked if each.row.id in asked), default=0.0)
+        self.certainty = best**_CERTAIN
+        scale, title = self._scale, pad(self._asked.title)
+        for each in looked:
+            row = each.row
+            each.add("tf-idf", scale * sum(self._weights[at] * gain for at, gain, _ in each.gains) / self._total)
+            each.add("coverage", scale * self._coverage * best * each.coverage**_COVERED)
+            head = sum(self._weights[at] for at, _, in_head in each.gains if in_head) / self._total
+            each.add("head", scale * _HEAD * head, "anchor")
+            if row.title_tokens == title:
+                each.add("title", scale * _ASKED, "exact")
+            if _LISTS.search(row.path):
+                each.add("list of contents", -scale * _NOISE)
+            if not self._of_changes and (_CHANGES.search(row.path) or _CHANGES.search(row.title)):
+                each.add("release notes", -_NOT_OF_CHANGES * each.score)
+        self._demand(looked, asked)
+
+    def _demand(self, looked: Sequence[Scored], asked: set[int]) -> None:
+        """Give rows their bonus for required terms. One that no row has takes nothing from the other."""
+        best = max((each.score for each in looked if each.row.id in asked), default=0.0)
+        held = [any(each) for each in zip(*(each.required for each in looked), strict=True)]
+        said = [self.certainty * _SAID * self._scale * each for _, each, *_ in self._required]
+        beside = [_DEMANDED * max(best, _LEAST_BEST) * each for _, _, each, _ in self._required]
+        for worth in (said, beside):
+            many = sum(has and points > 0 for has, points in zip(held, worth, strict=False)) or 1
+            for each in looked:
+                for points, hits in zip(worth, each.required, strict=True):
+                    each.bonus += points / many * hits / (hits + _K1 * (worth is beside)) if hits else 0.0
+
+    def refine(self, found: Scored, text: str) -> None:
+        """Add what phrases, words as they are written, closeness and numbers beside their words are worth."""
+        asked, lexical, scale = self._asked, self._lexical, self._scale
+        body = foldable(alike(f"{found.row.title}\n{text}").lower()).replace("\n", " ")
+        if asked.phrases:
+            phrases = sum(phrase in body for phrase in asked.phrases) / len(asked.phrases)
+            found.add("phrase", scale * _PHRASE * lexical.phrase_weight / 0.5 * phrases, "phrase")
+        as_written = sum(word in body for word in asked.words) / max(len(asked.words), 1)
+        found.add("as written", scale * _AS_WRITTEN * self.certainty * as_written)
+        sought = [term for term in self._terms if term.is_telling and not term.part_of] or self._terms
+        placed = f"{found.row.title_tokens}{found.row.text_tokens}"
+        places = {term.token: where for term in sought if (where := _places(placed, term.needles))}
+        if len(places) > 1:
+            span = _narrowest(list(places.values())) / len(places)
+            bonus = lexical.proximity_bonus_near * (span <= _NEAR) + lexical.proximity_bonus_far
+            closeness = len(places) / len(sought) / (1 + span / _NEAR)
+            weight = _CLOSE * (_UNSURE + (1 - _UNSURE) * self.certainty)
+            found.add("proximity", scale * weight / 1.5 * bonus * closeness, "proximity" if span <= _FAR else "")
+        numbers = [term.token for term in sought if any(map(str.isdigit, term.token))]
+        for number in numbers:
+            near = [at for token, where in places.items() if token != number for at in where]
+            if any(abs(at - mine) <= _BESIDE for at in near for mine in places.get(number, ())):
+                weight = _NUMBER * lexical.number_context_bonus / 0.8
+                found.add("number in context", scale * weight / len(numbers), "number_context")
+        if places and len(places) == len(sought):
+            found.signals.insert(0, "exact")
+        if any(word in body for word in _EXCEPTING):
+            found.signals.append("exceptions")
 
 
-def reciprocal_ranks(rankings: Sequence[tuple[Sequence[Key], float]]) -> dict[Key, float]:
-    """Return for each key the sum of weight / (k + rank) over the rankings, best first, that have it."""
-    sums: dict[Key, float] = {}
-    for ranking, weight in rankings:
-        for at, key in enumerate(ranking, 1):
-            sums[key] = sums.get(key, 0.0) + weight / (RRF_K + at)
-    return sums
+def _places(padded: str, needles: Iterable[str]) -> list[int]:
+    """Return the first places of a term in the tokens of a row."""
+    found: list[int] = []
+    for needle in needles:
+        at = padded.find(needle)
+        while at >= 0 and len(found) < _POSITIONS:
+            found.append(at)
+            at = padded.find(needle, at + 1)
+    return found
 
 
-def blended(base: Mapping[Key, float], ranks: Mapping[Key, float], base_weight: float) -> dict[Key, float]:
-    """Mix scores with fused ranks, which are scaled such that the best by rank has the best score."""
-    most = max(0.0, *base.values()) if base else 0.0
-    top = max(ranks.values(), default=0.0) or 1.0
-    return {
-        key: base_weight * max(base.get(key, 0.0), 0.0) + (1 - base_weight) * most * each / top
-        for key, each in ranks.items()
-    }
+def _narrowest(places: list[list[int]]) -> int:
+    """Return the width of the narrowest stretch that holds a place of each list."""
+    events = sorted((at, which) for which, where in enumerate(places) for at in where)
+    last: dict[int, int] = {}
+    best = events[-1][0] - events[0][0]
+    for at, which in events:
+        last[which] = at
+        if len(last) == len(places):
+            best = min(best, at - min(last.values()))
+    return best
 
 
-def required_gate_weight(plain: Sequence[Key], required: Sequence[Key]) -> tuple[float, str]:
-    """Return the weight of g_req beside g0's 1, by how its rows compare with those of g0; and the reason."""
-    if not required:
-        return 0.0, "empty"
-    weight = 1.0
-    reasons: list[str] = []
-    share = len(required) / max(len(plain), 1)
-    if share < 0.20:
-        weight -= 0.25
-        reasons.append("few_candidates")
-    elif share >= 0.75:
-        weight += 0.15
-        reasons.append("many_candidates")
-    top = set(required[:10])
-    overlap = len(top.intersection(plain[:10])) / len(top)
-    if overlap >= 0.9:
-        weight -= 0.20
-        reasons.append("same_top")
-    elif overlap <= 0.5:
-        weight += 0.10
-        reasons.append("new_top")
-    return weight, "+".join(reasons) or "default"
+def _lift_files(rows: Iterable[Scored]) -> None:
+    """Let the best section of each file gain by the next ones: who finds several wants the page."""
+    files = defaultdict[str, dict[int, Scored]](dict)
+    for each in sorted(rows, key=lambda each: (each.score, -each.row.line)):
+        files[each.row.path].pop(each.row.line, None)
+        files[each.row.path][each.row.line] = each
+    for sections in files.values():
+        *others, first = sections.values()
+        first.add("file", _FILE * sum(each.score for each in others[-_NEXT:]))
 
 
-def _by_score(scored: Mapping[Key, Scored], scores: Mapping[Key, float]) -> list[Key]:
-    """Return the keys of `scores`, best first; what is alike is ordered as in `scored`, which is in order."""
-    return sorted((key for key in scored if key in scores), key=lambda key: -scores[key])
+def spread(ranking: Sequence[Key], scores: Mapping[Key, float], most: int) -> list[tuple[Key, float]]:
+    """Return the first `most` keys with scores, such that no file crowds out others: each row dampens its file's next.
+
+    The scores that are returned never rise, and are from 0 to 1.
+    """
+    step = _CROWDED * max((scores[key] for key in ranking), default=0.0)
+    taken: Counter[str] = Counter()
+    queue = list(ranking)
+    chosen: list[tuple[Key, float]] = []
+    while queue and len(chosen) < most:
+        # The queue is sorted and a row only sinks, so the best is never far from the front.
+        best_at, best = 0, -math.inf
+        for at, key in enumerate(queue):
+            if scores[key] <= best:
+                break
+            score = scores[key] - step * taken[key[0]]
+            if score > best:
+                best_at, best = at, score
+        key = queue.pop(best_at)
+        taken[key[0]] += 1
+        chosen.append((key, min(max(best, 0.0), 1.0)))  # weights that were set high go beyond
+    return chosen
 
 
-def _in_order(scored: Mapping[Key, Scored]) -> dict[Key, Scored]:
-    """Return the rows in the order that decides between equal scores: coverage, then path and line."""
-    return dict(sorted(scored.items(), key=lambda item: _tie(item[1])))
+def most_of_translations(pages: Iterable[tuple[str, float]], language: str) -> dict[str, float]:
+    """Return the most that pages may score beside the same page in a language, by their paths, given with scores."""
+    best = dict[str, float]()
+    for path, score in pages:
+        best[path] = max(score, best.get(path, 0.0))
+    groups = defaultdict[str, dict[str, list[str]]](lambda: defaultdict(list))
+    for path in best:
+        found = _LANGUAGE.search(path)
+        page = path if found is None else f"{path[: found.start()]}{path[found.end() :]}"
+        groups[page][(found[1] or found[2]).lower() if found is not None else ""].append(path)
+    most = dict[str, float]()
+    for languages in groups.values():
+        wanted = language if language in languages else ""
+        if len(languages) > 1 and wanted in languages:
+            least = _TRANSLATED * max(best[path] for path in languages[wanted])
+            most.update((path, least) for other, paths in languages.items() if other != wanted for path in paths)
+    return most
 
 
-def _tie(each: Scored) -> tuple[float, str, int]:
-    return (-each.coverage, each.row.path, each.row.line)
+def idf(documents: int, having: int) -> float:
+    """Return the weight of a term that `having` of so many documents have; an unknown one weighs half of the rarest."""
+    if not having:
+        return math.log(1 + (documents + 0.5) / 0.5) / 2
+    return math.log(1 + (documents - having + 0.5) / (having + 0.5))
+
+
+@lru_cache(64)
+def name_of(manual_id: str) -> str:
+    """Return the name of a manual as tokens are looked for in it."""
+    return pad(tokens(prepared(manual_id))) if manual_id else ""

@@ -1,12 +1,22 @@
 """A find from its request to what a trace keeps."""
 
 import json
+import re
+import sqlite3
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.manuals.searched import MANY, found, manual, paths
+from responses_mcp.manuals import KINDS
+from responses_mcp.manuals.cancellation import OutOfTime
+from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.requests import HitsRequest
+from responses_mcp.manuals.search import contract, ranking
+from responses_mcp.manuals.search.contract import packed, page, sub_queries
+from responses_mcp.manuals.search.query import Query
+from responses_mcp.manuals.search.ranking import Ranking, Search
+from tests.manuals.searched import MANY, find_in, found, manual, paths
 
 MIXED = manual(
     {
@@ -111,7 +121,7 @@ def test_a_gate_run_is_counted_from_its_rows() -> None:
         ("コレクター", "# X\nコレクタとコレクターとｺﾚｸﾀｰ", {"コレクター": 2, "コレクタ": 1}),
         ("データベース設定方法", "# X\nデータの方法、ベースの設定", {"データ": 1, "ベース": 1, "方法": 1, "設定": 1}),
         ("設定方法", "# 方法\n設定は設定する。", {"設定": 2, "方法": 1}),
-        ("設定方法", "# X\n設定方法と設定", {"設定方法": 1}),
+        ("設定方法", "# X\n設定方法と設定", {"設定": 1, "設定方法": 1}),
     ],
 )  # fmt: skip
 def test_matched_tokens_are_words_as_they_stand_in_the_text(query: str, text: str, words: dict[str, int]) -> None:
@@ -124,9 +134,113 @@ def test_matched_tokens_are_words_as_they_stand_in_the_text(query: str, text: st
 def test_a_payload_has_its_diagnostics_in_applied_alone() -> None:
     payload = found(MIXED, "modern catalog", "c++")
     assert list(payload) == [
-        "query", "manual_id", "applied", "summary", "candidates", "texts", "gaps", "gate_runs", "fusion_debug", "passages",
+        "query", "manual_id", "applied", "summary", "candidates", "texts", "gaps", "gate_runs", "fusion_debug",
     ]  # fmt: skip
     assert payload["applied"]["selected_gate"] == "g_req"
+
+
+TOOLS = manual(
+    {"npm.md": "# npm\nnpm again", "yarn.md": "# yarn\nyarn again", "both.md": "# Both\nnpm and yarn", "o.md": "# O\no"}
+)
+
+
+@pytest.mark.rule("M4.35")
+@pytest.mark.parametrize("failing", [(), ("npm",), ("npm", "yarn")])
+@pytest.mark.parametrize("error", [sqlite3.OperationalError("no"), OutOfTime()])
+def test_a_part_of_a_question_that_fails_leaves_the_others(
+    monkeypatch: pytest.MonkeyPatch, failing: tuple[str, ...], error: Exception
+) -> None:
+
+    def rank(asked: Query, search: Search) -> Ranking:
+        if asked.text in failing:
+            raise error
+        return ranking.rank(asked, search)
+
+    monkeypatch.setattr(contract, "rank", rank)
+    payload = found(TOOLS, "npm vs yarn", "zzqq")
+    parts = {row["path"] for row in payload["candidates"] if "query_decomp_rrf" in row["ref"]["signals"]}
+    assert set(paths(payload)) == {"npm.md", "yarn.md", "both.md"}
+    assert parts == {f"{each}.md" for each in {"npm", "yarn"}.difference(failing)} | (
+        {"both.md"} if len(failing) < 2 else set()
+    )
+    assert payload["gate_runs"][0]["cutoff_reason"] == ("time_budget" if failing else None)
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        ("npm vs. yarn?", ["npm", "yarn"]),
+        ("What is the difference between the index and a vault", ["index", "vault"]),
+        ("サーバーとルーターの違い", ["サーバー", "ルーター"]),
+        ("納税とはどういうことか", []),
+        ("read and write a file", []),
+        ("AとB " * 100, []),
+    ],
+)
+def test_a_comparison_is_of_two_things(question: str, parts: list[str]) -> None:
+    assert sub_queries(question) == parts
+
+
+@pytest.mark.rule("M4.22")
+@pytest.mark.parametrize(
+    ("having", "sections", "reason"),
+    [(0, 100, None), (1, 100, "too_rare"), (1, 50, None), (2, 100, None), (85, 100, None), (86, 100, "too_common"),
+     (20, 20, "too_common"), (19, 19, None)],
+)  # fmt: skip
+def test_the_guard_knows_rare_and_common_terms(having: int, sections: int, reason: str | None) -> None:
+    texts = {f"{n}.md": f"# Page {n}\nlamp {'brass' * (n < having)}" for n in range(sections)}
+    guarded = found(manual(texts), "lamp", "brass")["applied"]["required_terms_df_filtered"]
+    assert [each["reason"] for each in guarded] == ([reason] if reason else [])
+
+
+CLUB = manual(
+    {
+        "who.md": "# Requirements to join\nWhoever is of age may join the club.",
+        "not.md": "# Who may not join\nNobody may join the club unless they are of age.",
+        "fee.md": "# Fees\nThe club costs little.",
+    }
+)
+
+
+@pytest.mark.rule("M4.56")
+def test_a_graph_holds_together() -> None:
+    payload = found(CLUB, "allowed to join the club", "club", include_claim_graph=True)
+    graph = payload["claim_graph"]
+    assert [each["facet"] for each in graph["facets"]] == [
+        "definition", "procedure", "eligibility", "exceptions", "compare", "unknown",
+    ]  # fmt: skip
+    assert [each["evidence_id"] for each in graph["evidences"]] == [f"ev:{n}" for n in range(1, 4)]
+    first = graph["evidences"][0]
+    assert first["ref"].keys() == {"target", "manual_id", "path", "start_line"}
+    assert re.fullmatch("[0-9a-f]{16}", first["snippet_digest"])
+    claims = {each["claim_id"]: each for each in graph["claims"]}
+    assert {each["facet"] for each in claims.values()} == {"eligibility", "exceptions"}
+    for edge in graph["edges"]:
+        assert edge["from_claim_id"] in claims
+        assert edge["relation"] in ("supports", "contradicts", "requires_followup")
+        assert 0 < edge["confidence"] < 1
+    [conflict] = [each for each in claims.values() if each["facet"] == "eligibility"]
+    assert (conflict["text"], conflict["status"]) == ("allowed to join the club", "conflicted")
+    of_facet = next(each for each in graph["facets"] if each["facet"] == "eligibility")
+    assert of_facet == {
+        "facet": "eligibility", "claim_count": 1, "supported_count": 0, "conflicted_count": 1, "unresolved_count": 0,
+        "coverage_status": "partial",
+    }  # fmt: skip
+
+
+@pytest.mark.rule("M5.9", "M5.13")
+@pytest.mark.parametrize("compact", [False, True])
+@pytest.mark.parametrize("kind", [each for each in KINDS if each != "conflicts"])
+def test_pages_join_to_all_rows_and_end_empty(kind: str, compact: bool) -> None:
+    payload = find_in(CLUB, "allowed to join the club", "club", include_claim_graph=True)
+    kept = packed(payload, [(f"{n}.md", "too_large") for n in range(5)])
+    whole = page(kept, HitsRequest("t", kind, 0, 100), compact=compact)
+    pages = [page(kept, HitsRequest("t", kind, at, 2), compact=compact) for at in range(0, whole["total"] + 2, 2)]
+    assert whole["items"] == [each for part in pages for each in part["items"]]
+    assert {each["total"] for each in pages} == {len(whole["items"])}
+    assert whole["items"] or kind == "gaps"
+    with pytest.raises(ManualsError, match="integrated_top"):
+        page(kept, HitsRequest("t", kind.upper()), compact=compact)
 
 
 NASTY = [

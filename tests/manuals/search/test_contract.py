@@ -146,7 +146,7 @@ async def reasons(manuals: Open, query: str, **changed: Any) -> set[str]:
 
 
 BONUSES = {"coverage", "phrase", "proximity", "number in context"}
-DEDUCTIONS = {"length", "list of contents"}
+DEDUCTIONS = {"list of contents"}
 
 
 @pytest.mark.rule("M4.2")
@@ -162,7 +162,7 @@ async def test_the_weights_of_the_score_are_settings(manuals: Open) -> None:
     )  # fmt: skip
     left = await reasons(manuals, "red button form 217", lexical=without)
     assert left >= {"tf-idf", "coverage"}  # a part of coverage is fixed
-    assert left.isdisjoint(BONUSES - {"coverage"} | {"length"})
+    assert left.isdisjoint(BONUSES - {"coverage"})
 
 
 @pytest.mark.rule("M4.2")
@@ -175,7 +175,6 @@ async def test_what_is_noise_costs_points(manuals: Open) -> None:
             explained = {row["ref"]["path"]: " ".join(row["rank_explain"]) for row in rows(opened, found)}
     assert scores[1]["tome.md"] < scores[0]["tome.md"]
     assert scores[1]["panel.md"] > scores[0]["panel.md"]  # shorter than most
-    assert "length -" in explained["tome.md"]
     assert "list of contents -" in explained["index.md"]
 
 

@@ -1,0 +1,105 @@
+"""The claim graph of a find: what its question asks, and which hits support or contradict an answer (M4.5, M4.56).
+
+The contract gives the fields and is silent on how relations are drawn, so words and thresholds here are choices.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from responses_mcp.manuals.words import normalise
+
+if TYPE_CHECKING:
+    from responses_mcp.json_types import JsonObject
+
+_HINTS: Final = {
+    "definition": re.compile(r"とは|定義|意味|概要|用語|\b(?:what (?:is|are)|defin\w+|meaning|overview|glossary)\b"),
+    "procedure": re.compile(
+        r"手順|方法|やり方|手続|使い方|操作|設定|\b(?:how (?:to|do|can)|steps?|guide|install\w*|set ?up)\b"
+    ),
+    "eligibility": re.compile(
+        r"条件|要件|資格|対象|前提|可否|\b(?:requirements?|eligib\w+|conditions?|allowed|can i)\b"
+    ),
+    "exceptions": re.compile(
+        r"例外|除外|対象外|ただし|を除く|禁止|制限|\b(?:except\w*|exclu\w+|unless|limitations?)\b"
+    ),
+    "compare": re.compile(r"違い|差異|比較|使い分け|\b(?:vs|versus|compar\w+|differences?|alternatives?)\b"),
+    "unknown": re.compile("(?!)"),
+}
+_COVERED: Final = 0.45  # of a question: a hit that has so much bears on it
+_TOUCHED: Final = 0.2
+
+
+def empty_graph() -> dict[str, Any]:
+    """Return the graph with nothing in it, which is the answer when the feature is off (M4.6)."""
+    return {"claims": [], "evidences": [], "edges": [], "facets": []}
+
+
+def claim_graph(question: str, parts: Sequence[str], hits: Sequence[JsonObject]) -> dict[str, Any]:
+    """Return the graph of a question over its hits, the best first; each of its `parts` is a claim of its own.
+
+    A hit that has much of the question supports a claim if it has words of the claim's kind, or the question is of no
+    kind; one with an exception contradicts that something is allowed; one that has little calls for a closer look.
+    """
+    graph = empty_graph()
+    asked = normalise(question)
+    excepting = ["exceptions" in hit["ref"]["signals"] for hit in hits]
+    chosen = [kind for kind, hints in _HINTS.items() if hints.search(asked)] or ["unknown"]
+    if any(excepting) and "exceptions" not in chosen:
+        chosen.append("exceptions")
+    for rank, hit in enumerate(hits, 1):
+        ref = {name: hit["ref"][name] for name in ("target", "manual_id", "path", "start_line")}
+        digest = hashlib.sha256(repr((*ref.values(), hit["ref"]["signals"], hit["score"])).encode()).hexdigest()[:16]
+        signals = list(hit["ref"]["signals"])
+        graph["evidences"].append(
+            {
+                "evidence_id": f"ev:{rank}",
+                "ref": ref,
+                "signals": signals,
+                "score": hit["score"],
+                "snippet_digest": digest,
+            }
+        )
+    for kind, hints in _HINTS.items():
+        statuses = Counter[str]()
+        for claim in [question, *parts] if kind in chosen else ():
+            claim_id = f"claim:{kind}:{len(graph['claims']) + 1}"
+            edges: list[JsonObject] = []
+            for rank, (hit, excepts) in enumerate(zip(hits, excepting, strict=True), 1):
+                hinted = (
+                    kind == "unknown" or (kind == "exceptions" and excepts) or hints.search(normalise(hit["title"]))
+                )
+                coverage = hit["match_coverage"]
+                relation = None
+                if kind == "eligibility" and excepts and coverage >= _COVERED:
+                    relation = "contradicts"
+                elif hinted and coverage >= _COVERED:
+                    relation = "supports"
+                elif coverage >= _TOUCHED:
+                    relation = "requires_followup"
+                if relation is not None:
+                    edge = {"from_claim_id": claim_id, "to_evidence_id": f"ev:{rank}", "relation": relation}
+                    edges.append({**edge, "confidence": round(0.05 + 0.9 * coverage * (1 if hinted else 0.5), 4)})
+            relations = {edge["relation"] for edge in edges}
+            status = "conflicted" if {"supports", "contradicts"} <= relations else "unresolved"
+            status = "supported" if "supports" in relations and "contradicts" not in relations else status
+            statuses[status] += 1
+            confidence = round(max((edge["confidence"] for edge in edges), default=0.0), 4)
+            graph["claims"].append(
+                {"claim_id": claim_id, "facet": kind, "text": claim, "status": status, "confidence": confidence}
+            )
+            graph["edges"] += edges
+        many = sum(statuses.values())
+        graph["facets"].append(
+            {
+                "facet": kind,
+                "claim_count": many,
+                **{f"{status}_count": statuses[status] for status in ("supported", "conflicted", "unresolved")},
+                "coverage_status": "covered" if statuses["supported"] else "partial" if many else "missing",
+            }
+        )
+    return graph
