@@ -31,7 +31,7 @@ from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.failures import end_call, settings_to_change
 from responses_mcp.responses_api.http import open_connections
 from responses_mcp.responses_api.http.connections import Connect, Connections, Request, connection_limit, encoded
-from responses_mcp.responses_api.parameters import ParameterFallback
+from responses_mcp.responses_api.parameters import Changes, changes_after, fit, news
 from responses_mcp.responses_api.request.credentials import credential_headers, key_from
 from responses_mcp.responses_api.response.reply import LARGE_BYTES, ReplyBudget, ReplyReader
 from responses_mcp.responses_api.response.sources import WrittenText
@@ -46,7 +46,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_NOTHING_LEARNT = ParameterFallback()
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode
 # Streamed whether or not anybody watches: gateways close connections that are silent for a minute or four, and what
 # they cut may have been paid for.
@@ -104,7 +103,7 @@ class ResponsesApi:
         self._connecting = trio.Lock()
         self._connections: Connections | None = None
         self._closed = False
-        self._fallbacks: dict[str, ParameterFallback] = {}  # by model
+        self._changes = defaultdict[str, Changes](dict)  # of the body, by model
         self._gates = defaultdict[str, Gate](Gate)  # by model
         self._policy = RetryPolicy(max_retries=request.max_retries, wait=backoff)
         self._budget = ReplyBudget()
@@ -179,14 +178,14 @@ class ResponsesApi:
         gate = self._gates[model] if "model" in body else Gate()  # other requests have no limit
         ticket = gate.ticket()
         # What a call learns is its own until it is answered: a refusal may have meant something else.
-        fallback = self._fallbacks.get(model, _NOTHING_LEARNT)
+        changes = known = self._changes[model]
         cure = call.cure
         with trio.move_on_after(seconds) as deadline:
             for retries in count():
                 sent = 0 if bill is None else bill.attempts
-                request.body = b"" if call.body is None else _as_json(fallback.fit(body, call.fixed))
-                for news in fallback.news(_NOTHING_LEARNT):
-                    log.debug("openai(client): the model %s %s", model, news)
+                request.body = b"" if call.body is None else _as_json(fit(body, changes, call.fixed))
+                for change in news(changes, {}):
+                    log.debug("openai(client): the model %s %s", model, change)
                 try:
                     cure = _LIMITED.format(model)
                     await gate.enter(ticket, deadline.deadline, watcher.on_phase)
@@ -200,13 +199,13 @@ class ResponsesApi:
                     said = error.status, type(error).__name__, error.code, error.message, error.body or ""
                     log.debug(_FAILED, retries + 1, *said)
                     wait = policy.wait_before_retry(error, retries, self._rng)  # which is told of every failure
-                    if learnt := fallback.after(error, body, call.fixed):
-                        fallback, wait = learnt, 0.0
+                    if learnt := changes_after(error, body, changes, call.fixed):
+                        changes, wait = learnt, 0.0
                     left = deadline.deadline - trio.current_time()
                     if wait is None or retries >= policy.max_retries or wait > min(LONGEST_WAIT, left):
-                        settings = settings_to_change(error, model, self._models, self._openai.base_url)
-                        behind = settings if "model" in body else ""
-                        end_call(error, retries + 1, behind, is_repeated=wait is not None)
+                        about = error, model, self._models, self._openai.base_url
+                        settings = settings_to_change(*about) if "model" in body else ""
+                        end_call(error, retries + 1, settings, is_repeated=wait is not None)
                         raise
                     if isinstance(error, RateLimited):
                         gate.close(ticket, wait)  # which is waited for at the gate
@@ -215,7 +214,10 @@ class ResponsesApi:
                         cause = _CAUSES.get(error.kind, "the API failed")
                         watcher.on_phase(f"{cause}, retry in {wait:.0f} s ({retries + 1}/{policy.max_retries})")
                 else:
-                    self._remember(model, fallback)
+                    if changes is not known:
+                        for change in news(changes, self._changes[model]):  # other calls may have learnt meanwhile
+                            log.warning("the model %s %s", model, change)
+                        self._changes[model] = {**self._changes[model], **changes}
                     return answer
                 finally:
                     gate.leave(ticket)
@@ -295,14 +297,6 @@ class ResponsesApi:
                 if self._closed:  # before there was any
                     await self._connections.aclose()
             return self._connections
-
-    def _remember(self, model: str, fallback: ParameterFallback) -> None:
-        known = self._fallbacks.get(model, _NOTHING_LEARNT)  # other calls may have learnt meanwhile
-        if fallback is known:
-            return
-        for news in fallback.news(known):
-            log.warning("the model %s %s", model, news)
-        self._fallbacks[model] = known.joined(fallback)
 
     async def aclose(self) -> None:
         """Close all connections, and keep none open from now on."""

@@ -443,27 +443,25 @@ def settings_to_change(error: UpstreamError, model: str, models: Mapping[str, st
 
     `models` are those of the profiles, or of an option (`--model`).
     """
-    words = ""
     if error.kind == "model" or error.status == 404 or (error.status in (400, 403, 410) and model in error.message):
-        settings = " and ".join(
-            f"model_profiles.{name}.model (MODEL_{_VARIABLES[name]})" if name in _VARIABLES else name
-            for name, other in models.items()
-            if other == model
-        )
+        named = {name: f"model_profiles.{name}.model (MODEL_{variable})" for name, variable in _VARIABLES.items()}
+        settings = " and ".join(named.get(name, name) for name, other in models.items() if other == model)
         source = f" The model is {model[:_LONGEST_WORD]}, from {settings}." if settings else ""
         words = source + note_on_end(model, time.strftime("%Y-%m-%d", time.gmtime()))
+    else:
+        words = ""
     elsewhere = error.kind in ("address", "redirect") or (error.kind == "reply" and error.status is not None)
     if elsewhere and error.code in (None, "unknown_url") and not _VERSION.search(base_url):
         words += " openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget that, or add more behind it?"
     return words
 
 
-def end_call(error: UpstreamError, attempts: int, behind: str, *, is_repeated: bool) -> None:
+def end_call(error: UpstreamError, attempts: int, settings: str, *, is_repeated: bool) -> None:
     """Put words behind the message of the error that ends a call, which is cut where it is too long with them.
 
-    They are how often the call asked, why not again if the kind of error is not repeated, and `behind`.
+    They are how often the call asked, why not again if the kind of error is not repeated, and the settings to change.
     """
-    behind = (f" ({attempts} attempts were made.)" if attempts > 1 else "") + behind
+    behind = (f" ({attempts} attempts were made.)" if attempts > 1 else "") + settings
     if error.maybe_paid and not is_repeated:
         behind = " It was not repeated, as it may have been paid for." + behind
     room = max(0, _LONGEST_TOLD - len(behind))

@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from responses_mcp.errors import UpstreamError
 from responses_mcp.json_types import JsonObject
@@ -74,58 +73,51 @@ _ANNOUNCED = re.compile(  # by a noun, or as the first word; behind the names st
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterFallback:
-    """What is known of one model: members of the body to leave out, and efforts with what to send instead."""
+Changes: TypeAlias = Mapping[tuple[str, str | None], str | None]
+"""What is known of one model: (member, None) for one to leave out; (member, value) with what to send in its place."""
 
-    left_out: frozenset[str] = frozenset()
-    moved: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def fit(self, body: JsonObject, fixed: AbstractSet[str] = frozenset()) -> JsonObject:
-        """Return `body` as the model takes it; what is `fixed`, and a format of the text, stay in it."""
-        if not self.left_out and not self.moved:
-            return body
-        # What is made in the background has to be stored.
-        left_out = self.left_out - fixed - ({"store"} if "background" in body else set[str]())
-        fitting = {key: value for key, value in body.items() if key not in left_out}
-        if "text" in left_out and "format" in body.get("text", {}):
-            fitting["text"] = {"format": body["text"]["format"]}
-        if gone := left_out & _OF_SEARCH:
-            fitting["tools"] = [
-                {key: value for key, value in tool.items() if key not in gone} for tool in body.get("tools", ())
-            ]
-        if (taken := self.moved.get(fitting.get("reasoning", {}).get("effort"))) is not None:
-            fitting["reasoning"] = {**fitting["reasoning"], "effort": taken}
-        return fitting
+def fit(body: JsonObject, changes: Changes, fixed: AbstractSet[str] = frozenset()) -> JsonObject:
+    """Return `body` as the model takes it; what is `fixed`, and a format of the text, stay in it."""
+    if not changes:
+        return body
+    # What is made in the background has to be stored.
+    kept = fixed | ({"store"} if "background" in body else set[str]())
+    left_out = {name for name, value in changes if value is None and name not in kept}
+    fitting = {key: value for key, value in body.items() if key not in left_out}
+    if "text" in left_out and "format" in body.get("text", {}):
+        fitting["text"] = {"format": body["text"]["format"]}
+    if gone := left_out & _OF_SEARCH:
+        fitting["tools"] = [{key: each[key] for key in each if key not in gone} for each in body.get("tools", ())]
+    if taken := changes.get(("reasoning", fitting.get("reasoning", {}).get("effort") or "")):
+        fitting["reasoning"] = {**fitting["reasoning"], "effort": taken}
+    return fitting
 
-    def after(
-        self, error: UpstreamError, body: JsonObject, fixed: AbstractSet[str] = frozenset()
-    ) -> ParameterFallback | None:
-        """Return the fallback to try next, after `error` for `self.fit(body, fixed)`; None if there is none."""
-        sent = self.fit(body, fixed)
-        refused = _refused_members(error) & {*sent, *(key for tool in sent.get("tools", ()) for key in tool)} - fixed
-        moved, asked = self.moved, str(body.get("reasoning", {}).get("effort"))
-        if "reasoning" in refused and asked not in moved:
-            order = (*_EFFORTS, asked)
-            ranks = {order.index(word) for word in re.split(r"\W+", _divided(error.words)[1]) if word in order}
-            if ranks := ranks - {at := order.index(asked)}:  # of two equally near, the one that thinks more
-                nearest = order[min(ranks, key=lambda rank: (abs(rank - at), -rank))]
-                refused, moved = refused - {"reasoning"}, {**moved, asked: nearest}
-        if "stream" in refused:
-            refused |= {"stream_options"}
-        learnt = ParameterFallback(self.left_out | refused, moved)
-        return None if learnt.fit(body, fixed) == sent else learnt
 
-    def joined(self, other: ParameterFallback) -> ParameterFallback:
-        """Return what both know."""
-        return ParameterFallback(self.left_out | other.left_out, {**self.moved, **other.moved})
+def changes_after(
+    error: UpstreamError, body: JsonObject, changes: Changes, fixed: AbstractSet[str] = frozenset()
+) -> Changes | None:
+    """Return the changes to try next, after `error` for `fit(body, changes, fixed)`; None if there are none."""
+    sent = fit(body, changes, fixed)
+    refused = _refused_members(error) & {*sent, *(key for tool in sent.get("tools", ()) for key in tool)} - fixed
+    learnt, asked = dict(changes), str(body.get("reasoning", {}).get("effort"))
+    if "reasoning" in refused and ("reasoning", asked) not in changes:
+        order = (*_EFFORTS, asked)
+        ranks = {order.index(word) for word in re.split(r"\W+", _divided(error.words)[1]) if word in order}
+        if ranks := ranks - {at := order.index(asked)}:  # of two equally near, the one that thinks more
+            learnt["reasoning", asked] = order[min(ranks, key=lambda rank: (abs(rank - at), -rank))]
+            refused -= {"reasoning"}
+    learnt |= {(name, None): None for name in refused | ({"stream_options"} if "stream" in refused else set())}
+    return None if fit(body, learnt, fixed) == sent else learnt
 
-    def news(self, known: ParameterFallback) -> Iterator[str]:
-        """Yield a sentence for each thing that `known` does not have."""
-        for name in sorted(self.left_out - known.left_out):
+
+def news(changes: Changes, known: Changes) -> Iterator[str]:
+    """Yield a sentence for each of the changes that is not `known`."""
+    for name, value in sorted(changes.keys() - known.keys(), key=str):
+        if value is None:
             yield f"is asked without {name}, which is not taken"
-        for asked, taken in self.moved.items() - known.moved.items():
-            yield f"uses reasoning effort {taken}, as {asked} is not taken"
+        else:
+            yield f"uses reasoning effort {changes[name, value]}, as {value} is not taken"
 
 
 def _is_about_request(error: UpstreamError) -> bool:

@@ -127,15 +127,12 @@ def _shortened(body: str, sources: str, most: int) -> str:
 
 def no_text(*, truncated: bool) -> UpstreamError:
     """Return the error for a Response without text; `truncated` tells that it was cut off."""
-    if not truncated:
-        said = "The model returned no text; ask again, or choose another model in the profile."
-        return UnusableReply(said, maybe_paid=True)
-    return UnusableReply(
-        "The model spent its whole output limit before it wrote anything; lower reasoning_effort in the profile, "
-        "or ask for less.",
-        code="max_output_tokens",
-        maybe_paid=True,
-    )
+    said = "The model returned no text; ask again, or choose another model in the profile."
+    if truncated:
+        said = (
+            "The model spent its whole output limit before it wrote; lower reasoning_effort, or ask for less."
+        )
+    return UnusableReply(said, code="max_output_tokens" if truncated else None, maybe_paid=True)
 
 
 def _cited(
