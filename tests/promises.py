@@ -1,7 +1,8 @@
 """Which tests hold which rule: `python -m tests.promises` writes it into the pages that have the rules.
 
 A test names its rules by their numbers, as in `@pytest.mark.rule("M4.2", "spec 6.1")`; `pytestmark` does so for a file. A
-rule of docs/spec.md is a section, named by its first number, or `spec A`, an appendix.
+rule of docs/spec.md is a section, named by its first number, or `spec A`, an appendix; the page names the files of its
+tests. Where rules are rows of a table, the row names the tests.
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ def written(page: str, held: Mapping[str, Mapping[str, list[str]]]) -> str:
     """Return the text of a page with the tests of each of its rules."""
 
     def with_tests(match: re.Match[str]) -> str:
-        tests = [
-            f"`{file}`{': ' if names else ''}{'; '.join(names).replace('_', ' ')}"
-            for file, names in held.get(_name(match), {}).items()
-        ]
         if PAGES[page] is _ROW:
+            tests = [
+                f"`{file}`{': ' if names else ''}{'; '.join(names).replace('_', ' ')}"
+                for file, names in held.get(_name(match), {}).items()
+            ]
             return f"{match[1]}{'. '.join(tests)}. |"
-        lines = [textwrap.fill(f"- {one}", 120, subsequent_indent="  ", break_on_hyphens=False) for one in tests]
-        return "\n".join([f"{match[1]}\n\nHeld by:\n", *lines])
+        files = ", ".join(f"`{file}`" for file in held.get(_name(match), {}))
+        return f"{match[1]}\n\n{textwrap.fill(f'Held by: {files}', 120, break_on_hyphens=False)}"
 
     return PAGES[page].sub(with_tests, (ROOT / page).read_text(encoding="utf-8"))
 
