@@ -419,7 +419,6 @@ class Library:
         self.end_filling()
         with self._lock.hold(unchecked):
             self._closed = True
-            self.folder.close()
             if self._store is not None:
                 self._store.close()
 

@@ -324,7 +324,7 @@ class ManualsSettings:
         str | None, Form("folder"), "Folder for the index files; without it, one in the user's cache folder."
     ] = None
     in_memory: Annotated[bool, "Keep the index in memory and write no index file."] = False
-    max_file_bytes: Annotated[int, Between(1, 2**30), "Largest file that is searched, in bytes."] = 16 * 1024 * 1024
+    max_file_bytes: Annotated[int, Between(1, 2**30), "Largest file that is served, in bytes."] = 16 * 1024 * 1024
     search_tool: Annotated[bool, "Offer the tool `manual_search`, which searches all manuals at once."] = True
     lexical: Annotated[LexicalSettings, Env("LEXICAL")] = field(default_factory=LexicalSettings)
     find: Annotated[FindSettings, Env("MANUAL_FIND")] = field(default_factory=FindSettings)

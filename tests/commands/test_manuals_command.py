@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from responses_mcp import cli
 from responses_mcp.commands.terminal import StatusLine, columns
 from responses_mcp.manuals.files.directories import DirectoryByDescriptor, DirectoryByPath
-from responses_mcp.manuals.index import update as index
 from responses_mcp.settings.schema import SETTINGS
 from tests.file_names import possible
 from tests.processes import COMMAND, WAIT, environment
@@ -67,7 +66,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, value in settings_for(tmp_path).items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("COLUMNS", raising=False)
-    monkeypatch.setattr(index, "_FRESH_NS", 0)  # otherwise what was written just now is read again
+    monkeypatch.setattr(
+        "responses_mcp.manuals.files.folder._FRESH_NS", 0
+    )  # otherwise what was written just now is read again
     return root
 
 
@@ -786,6 +787,7 @@ def test_an_output_that_takes_nothing_is_a_failure(root: Path, tmp_path: Path) -
 
 STUCK = """
 import sys, time
+from responses_mcp.manuals.files import folder
 from responses_mcp.manuals.index import update as index
 read, seen = index.entries, set()
 def stuck(path, *arguments, **options):
@@ -794,7 +796,7 @@ def stuck(path, *arguments, **options):
         print("stuck", file=sys.stderr, flush=True)
         time.sleep(600)
     return read(path, *arguments, **options)
-index.entries, index._FRESH_NS = stuck, 0
+index.entries, folder._FRESH_NS = stuck, 0
 sys.argv = ["openai-responses-mcp", "manuals", "index", "guide"]
 from responses_mcp.__main__ import main
 main()

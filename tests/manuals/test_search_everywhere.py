@@ -15,7 +15,6 @@ from responses_mcp.manuals import library
 from responses_mcp.manuals.cancellation import OutOfTime
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.index import store
-from responses_mcp.manuals.index import update as index
 from responses_mcp.manuals.library import Library
 from responses_mcp.manuals.requests import FindRequest, HitsRequest, SearchRequest
 from responses_mcp.manuals.results.search_results import SearchResults
@@ -37,7 +36,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let files count as unchanged for long, so that they are not read again."""
-    monkeypatch.setattr(index, "_FRESH_NS", -(10**18))
+    monkeypatch.setattr("responses_mcp.manuals.files.folder._FRESH_NS", -(10**18))
 
 
 async def searched(manuals: Manuals, query: str = "apples", **given: Any) -> SearchResults:

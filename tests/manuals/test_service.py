@@ -26,7 +26,6 @@ from responses_mcp.manuals.embeddings.embedder import Embedder
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.index import store
-from responses_mcp.manuals.index import update as index
 from responses_mcp.manuals.library import Library
 from responses_mcp.manuals.requests import FindRequest, HitsRequest, LsRequest, ReadRequest, SearchRequest
 from responses_mcp.manuals.service import Manuals, open_manuals
@@ -129,7 +128,7 @@ def held(monkeypatch: pytest.MonkeyPatch, method: str, *, every: bool = False) -
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let files count as unchanged for long, so that they are not read again."""
-    monkeypatch.setattr(index, "_FRESH_NS", -(10**18))
+    monkeypatch.setattr("responses_mcp.manuals.files.folder._FRESH_NS", -(10**18))
 
 
 # Finding

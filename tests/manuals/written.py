@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from responses_mcp.manuals.formats import markdown
+from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.formats.document import Heading
+from responses_mcp.manuals.formats.markdown import Markdown
 
 
 class Section(NamedTuple):
@@ -18,15 +19,15 @@ class Section(NamedTuple):
 
 def headings(lines: Iterable[str]) -> Sequence[Heading]:
     """Return the headings among lines without their newlines."""
-    return markdown.outline(lines).headings
+    return Markdown.convert("\n".join(lines), unchecked).headings
 
 
 def sections(lines: Iterable[str]) -> Iterator[Section]:
     """Yield the sections of a file. Front matter counts for the first one."""
     lines = list(lines)
-    outline = markdown.outline(lines)
-    front = lines[: outline.front_lines]
-    for place in outline.places():
+    document = Markdown.convert("\n".join(lines), unchecked)
+    front = lines[: document.front_lines]
+    for place in document.places():
         end = len(lines) if place.end is None else place.end - 1
         text = lines[max(place.text - 1, len(front)) : end]
         yield Section(place.line, place.title, place.crumbs, "\n".join((*front, *text)))

@@ -9,7 +9,6 @@ import pytest
 
 from responses_mcp.configured import configured_toolsets
 from responses_mcp.manuals import KINDS
-from responses_mcp.manuals.index import update as index
 from responses_mcp.settings.model import ManualsSettings, ServerSettings, Settings
 from responses_mcp.testing.client import connected_client
 from tests.file_names import possible
@@ -718,7 +717,7 @@ async def test_files_with_odd_names_are_found_and_read(tmp_path: Path, name: str
 async def test_a_file_that_has_changed_since_it_was_indexed_is_shown_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "_FRESH_NS", -(10**18))
+    monkeypatch.setattr("responses_mcp.manuals.files.folder._FRESH_NS", -(10**18))
     write(tmp_path, "m/a.md", "# A\n\nThe gasket is blue.\n")
     write(tmp_path, "m/b.md", "# B\n\nThe gasket is red.\n")
     async with desk(settings_for(tmp_path)) as here:

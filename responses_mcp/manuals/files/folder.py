@@ -15,12 +15,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, TypeVar
 
@@ -28,10 +29,11 @@ from responses_mcp.errors import exhausted
 from responses_mcp.manuals.cancellation import CancellationCheck, unchecked
 from responses_mcp.manuals.errors import ErrorCode, ManualsError
 from responses_mcp.manuals.files.directories import Directory, open_root
-from responses_mcp.manuals.files.documents import Documents
+from responses_mcp.manuals.files.documents import Documents, content_of, document_of
 from responses_mcp.manuals.files.exclusion import Exclusion
-from responses_mcp.manuals.files.texts import Anchors, visible
+from responses_mcp.manuals.files.texts import visible
 from responses_mcp.manuals.formats import pdf
+from responses_mcp.manuals.formats.document import Document, Unserved
 from responses_mcp.manuals.requests.paths import (
     ROOT_ID,
     Kind,
@@ -63,13 +65,14 @@ EXCLUDED: Final = ("node_modules", "__pycache__", ".venv")
 """Patterns of what is left out unless settings say otherwise."""
 
 LARGEST: Final = 16 * 1024 * 1024
-"""Bytes of a file that is searched, or read in another form than its own, unless settings say otherwise."""
+"""Bytes of a file that is searched and read, unless settings say otherwise."""
 
 _T = TypeVar("_T")
 _DEEPEST: Final = 64  # levels of folders; each costs a descriptor while it is walked
 _ENTRIES_BETWEEN_CHECKS: Final = 256
 _NO_FOLDER_ANY_MORE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # deleted, or swapped for a file or a link
-_FILES_WITH_ANCHORS: Final = 256
+_TRIES: Final = 3  # of a file that changes while it is read
+_FRESH_NS: Final = 2_000_000_000  # a file changed this recently may change again without its times telling
 _NAMELESS: Final = "files"  # the manual of the files in a root whose name cannot be an id
 _SHOWN: Final = 50  # manuals that an error about a wrong one lists
 _SHOWN_CHARS: Final = 300  # of a name, in a message
@@ -89,6 +92,13 @@ class Stamp(NamedTuple):
         if os.name == "nt":  # a directory's listing and an open file give different numbers and times there
             return cls(status.st_size, status.st_mtime_ns, 0, 0)
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+    def is_fresh(self) -> bool:
+        """Tell whether the file may change again without its stamp telling.
+
+        The time of change (POSIX) cannot be set by anybody, so it is the better one; the other may lie in the future.
+        """
+        return time.time_ns() - (self.ctime_ns or self.mtime_ns) < _FRESH_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +155,7 @@ class Folder:
     """The manuals below `root`. Nothing is touched or remembered until a method is called; threads may share it.
 
     `exclude` are patterns of what is left out of all of them, `formats` the types of files that are served. Files of
-    over `largest` bytes are not converted.
+    over `largest` bytes are not read.
 
     All methods raise `ManualsError` with one of the codes `invalid_parameter`, `invalid_path`, `forbidden`,
     `out_of_scope`, `not_found`, and `conflict` for what is there but cannot be read.
@@ -164,8 +174,6 @@ class Folder:
         self._formats = frozenset(formats) - ({"pdf"} if pdf.folder_of_library() is None else set())
         self.documents = Documents()
         self._exclusion = Exclusion(exclude)
-        # Of one state of a file, by manual, path and stamp.
-        self.anchors: Callable[[str, str, Stamp], Anchors] = lru_cache(_FILES_WITH_ANCHORS)(lambda *_: Anchors())
 
     @classmethod
     def of(cls, settings: ManualsSettings) -> Folder:
@@ -173,10 +181,6 @@ class Folder:
         return cls(
             Path(settings.root or ""), settings.exclude, formats=settings.formats, largest=settings.max_file_bytes
         )
-
-    def close(self) -> None:
-        """End the processes that still read files."""
-        self.documents.end()
 
     def manuals(self) -> list[str]:
         """Return the ids of the manuals, by code point of their names. A root that does not exist has none."""
@@ -285,6 +289,30 @@ class Folder:
                 return number
 
             return open("/".join([*place.spelled[1:], found]), "rb", opener=opener)
+
+    def document(self, manual_id: str, path: str, check: CancellationCheck) -> tuple[str, Stamp, Document]:
+        """Return what is served of a file, with its path as spelled on disk and the stamp of its state."""
+        for _ in range(_TRIES):
+            with self.open(manual_id, path) as handle:
+                stamp = Stamp.of(os.fstat(handle.fileno()))
+                if stamp.size > self.largest:
+                    message = f"'{handle.name}' is larger than manuals.max_file_bytes, {self.largest}; raise it."
+                    raise ManualsError("conflict", message, path=handle.name)
+
+                def made(handle: BinaryIO = handle) -> Document:
+                    return document_of(handle.name, content_of(handle, self.largest, check), check)
+
+                try:
+                    key = (manual_id, handle.name, stamp)
+                    document = made() if stamp.is_fresh() else self.documents.get(key, made)
+                except Unserved as error:
+                    message = f"There is no text to serve in '{handle.name}' ({error.reason})."
+                    raise ManualsError("conflict", message, path=handle.name) from error
+                if Stamp.of(os.fstat(handle.fileno())) == stamp:
+                    return handle.name, stamp, document
+        raise ManualsError(
+            "conflict", f"'{path}' is being changed while it is read; ask again when it is complete.", path=path
+        )
 
     @contextmanager
     def _inside(self, manual_id: str, parts: Sequence[str]) -> Generator[_Open]:

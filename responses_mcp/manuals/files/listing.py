@@ -14,7 +14,6 @@ from typing import Any, Final
 from responses_mcp.manuals.cancellation import CancellationCheck, unchecked
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
-from responses_mcp.manuals.files.pages import steadily
 from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.files.unserved import why_empty
 from responses_mcp.manuals.requests import LsRequest, TocRequest
@@ -141,7 +140,7 @@ def _with_headings(folder: Folder, manual_id: str, path: str, most: int, check: 
     if file_type(path) != "json":
         name = name.rpartition(".")[0]
     try:
-        _, listed = steadily(folder, manual_id, path, check, lambda text: text.outline().headings[:most])
+        listed = folder.document(manual_id, path, check)[2].headings[:most]
     except ManualsError as error:
         return {"path": path, "headings": [], "note": error.message}
     rows = [{"title": shown_title(each.title) or name, "line_start": each.line} for each in listed]

@@ -1,38 +1,40 @@
-"""Formats: from the text of a file to what is served of it, for each type that `paths.file_type` knows.
+"""Formats: from a file to what is served of it, for each type that `paths.file_type` knows.
 
-Files of `PLAIN` types can be served as they are, whatever their size, and need an outline alone. `CONVERTERS` take the
-text of others, and `PACKED` the bytes of files that are no text. Both take what they call now and then to learn whether
-to stop. JSON is in two of them: it is converted unless it is too large. A PDF is in none: `pdf.Reading` reads it apart.
+What makes documents takes something to call now and then, to learn whether to stop. It raises `Unserved`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck
-from responses_mcp.manuals.formats import asciidoc, docx, html, json, man, markdown, mdx, notebook, org, plain, rst
-from responses_mcp.manuals.formats.document import Document, Outline
+from responses_mcp.manuals.formats import docx, html, json, notebook, pdf
+from responses_mcp.manuals.formats.asciidoc import AsciiDoc
+from responses_mcp.manuals.formats.document import Document
+from responses_mcp.manuals.formats.man import Man
+from responses_mcp.manuals.formats.markdown import Markdown, Mdx
+from responses_mcp.manuals.formats.org import Org
+from responses_mcp.manuals.formats.plain import Plain
+from responses_mcp.manuals.formats.rst import Rst
 
-PLAIN: Final[Mapping[str, Callable[[Iterable[str]], Outline]]] = {
-    "md": markdown.outline,
-    "markdown": markdown.outline,
-    "json": json.outline,
-    "txt": plain.outline,
-}
-"""The outlines of what is served as it is, from its lines without their newlines."""
-
-CONVERTERS: Final[Mapping[str, Callable[[str, CancellationCheck], Document]]] = {
-    "json": json.convert,
-    "mdx": mdx.convert,
-    "rst": rst.convert,
-    "adoc": asciidoc.convert,
-    "org": org.convert,
+TEXTS: Final[Mapping[str, Callable[[str, CancellationCheck], Document]]] = {
+    "md": Markdown.convert,
+    "markdown": Markdown.convert,
+    "mdx": Mdx.convert,
+    "txt": Plain.convert,
+    "rst": Rst.convert,
+    "adoc": AsciiDoc.convert,
+    "org": Org.convert,
+    "man": Man.convert,
     "html": html.convert,
     "ipynb": notebook.convert,
-    "man": man.convert,
+    "json": json.convert,
 }
-"""What makes documents of the texts of other files. They raise `Unserved`."""
+"""What makes documents of texts."""
 
-PACKED: Final[Mapping[str, Callable[[bytes, CancellationCheck], Document]]] = {"docx": docx.convert}
-"""What makes documents of files that are no text. They raise `Unserved`."""
+PACKED: Final[Mapping[str, Callable[[bytes, CancellationCheck], Document]]] = {
+    "docx": docx.convert,
+    "pdf": pdf.convert,  # in a process of its own
+}
+"""What makes documents of files that are no text."""

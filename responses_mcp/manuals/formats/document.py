@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -21,6 +22,7 @@ TOO_LONG: Final = "takes_too_long"
 NO_TEXT: Final = "no_text"
 """Why a file is not served that has pictures alone."""
 
+_BLANKS: Final = re.compile(r"[ \t\n]+")
 _LINES_BETWEEN_CHECKS: Final = 4096
 
 
@@ -32,8 +34,7 @@ class Unserved(Exception):  # no fault of the program
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(NamedTuple):
     """The beginning of a section: its 1-based line, its level from 1 on, and its title without marks.
 
     `lines` counts the lines of the heading itself, which are not text of the section. `above` are the titles above it
@@ -61,41 +62,36 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
-    """The headings of a file, in order of their lines.
+class Document:
+    """The text that is served of a file, and its headings in order of their lines.
 
-    `front_lines` counts the lines of front matter at the head of the file, `front_title` is its `title`. With
+    `front_lines` counts the lines of front matter at the head of the text, `front_title` is its title. With
     `has_preamble` there is text between that and the first heading. `is_excluded`: its author does not want the file to
-    be found.
+    be found. `replaced` counts the U+FFFD that stand for bytes without a meaning; `guessed` is an encoding that other
+    encodings resemble.
     """
 
+    text: str
     headings: Sequence[Heading]
     has_preamble: bool
     front_lines: int = 0
     front_title: str = ""
     is_excluded: bool = False
+    replaced: int = 0
+    guessed: str | None = None
 
     def places(self) -> Iterator[Place]:
         """Yield the sections. Each text belongs to one section only: the one of the heading before it."""
+        ends = [*(each.line for each in self.headings), None]
         if self.has_preamble or (self.front_lines and not self.headings):
-            end = self.headings[0].line if self.headings else None
-            yield Place(1, self.front_lines + 1 if self.has_preamble else 1, end, self.front_title, ())
+            yield Place(1, self.front_lines + 1 if self.has_preamble else 1, ends[0], self.front_title, ())
         above: list[Heading] = []
-        for number, heading in enumerate(self.headings):
+        for heading, end in zip(self.headings, ends[1:], strict=True):
             while above and above[-1].level >= heading.level:
                 above.pop()
-            end = self.headings[number + 1].line if number + 1 < len(self.headings) else None
             crumbs = tuple(each.title for each in above) if heading.above is None else heading.above
             yield Place(heading.line, heading.line + heading.lines, end, heading.title, crumbs)
             above.append(heading)
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """The text that is served of a file, and its outline."""
-
-    text: str
-    outline: Outline
 
 
 def checked_lines(text: str, check: CancellationCheck) -> Iterator[str]:
@@ -111,29 +107,27 @@ def checked_lines(text: str, check: CancellationCheck) -> Iterator[str]:
 
 
 class Page:
-    """A page that a format writes line by line, in as many lines as it reads or in others."""
+    """A document that a format writes line by line. What stands before the first heading is named by `title`."""
 
     def __init__(self) -> None:
         self.title = ""
         self.lines: list[str] = []
+        self.front_lines = 0
+        self.is_excluded = False
         self._headings: list[Heading] = []
 
-    def heading(self, level: int, title: str, *, back: int = 0) -> None:
-        """Begin a section with a line that has its title; or with the one written so many lines before.
-
-        Without a title, the line is text.
-        """
-        shown = " ".join(title.split())[:LONGEST_TITLE]
-        if back:
-            line, lines = len(self.lines) - back + 1, back
-        else:
+    def heading(self, level: int, title: str, *, lines: int = 0) -> None:
+        """Begin a section with a line that has its title, or with the last `lines` written. No title, no heading."""
+        shown = _BLANKS.sub(" ", title).strip()[:LONGEST_TITLE]
+        if not lines:
             self.lines.append(shown)
-            line, lines = len(self.lines), 1
         if shown and len(self._headings) < MOST_HEADINGS:
-            self._headings.append(Heading(line, level, shown, lines))
+            lines = lines or 1
+            self._headings.append(Heading(len(self.lines) - lines + 1, level, shown, lines))
 
     def document(self) -> Document:
-        """Return it as it is now; what stands before the first heading is named by `title`."""
-        before = self._headings[0].line - 1 if self._headings else len(self.lines)
-        has_preamble = any(map(str.strip, islice(self.lines, before)))
-        return Document("\n".join(self.lines), Outline(self._headings, has_preamble, front_title=self.title))
+        """Return it as it is now."""
+        first = self._headings[0].line - 1 if self._headings else len(self.lines)
+        has_preamble = any(map(str.strip, islice(self.lines, self.front_lines, first)))
+        text = "\n".join(self.lines)
+        return Document(text, self._headings, has_preamble, self.front_lines, self.title, self.is_excluded)

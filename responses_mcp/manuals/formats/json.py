@@ -7,12 +7,11 @@ served as they are. What is no JSON, or only nearly, is read as far as that goes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck
-from responses_mcp.manuals.formats.document import MOST_HEADINGS, Document, Heading, Outline
+from responses_mcp.manuals.formats.document import MOST_HEADINGS, Document, Heading
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{}\[\]:,]|[^\s"{}\[\]:,]++', re.DOTALL)
 _ESCAPE: Final = re.compile(
@@ -65,7 +64,7 @@ def convert(text: str, check: CancellationCheck) -> Document:
         text = _ESCAPE.sub(_character, text)
     if text.lstrip()[:1] in ("{", "[") and len(text) > _LONG_LINES * (text.count("\n") + 2):
         text = _indented(text, check)
-    return Document(text, Outline(_Headings(text).of(_read(text, check)), has_preamble=False))
+    return Document(text, _Headings(text).of(_read(text, check)), has_preamble=False)
 
 
 def _character(escape: re.Match[str]) -> str:
@@ -191,8 +190,3 @@ class _Headings:
         heading = Heading(self._line, 1, title, 0, path)
         if self._found[-1].line < self._line and len(self._found) < MOST_HEADINGS:
             self._found.append(heading)
-
-
-def outline(lines: Iterable[str]) -> Outline:
-    """Return the outline of JSON that is too large to be cut."""
-    return Outline([], has_preamble=any(map(str.strip, lines)))

@@ -17,15 +17,7 @@ from typing import Any, Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.formats import pdf_child
-from responses_mcp.manuals.formats.document import (
-    LONGEST_TITLE,
-    NO_TEXT,
-    TOO_LONG,
-    Document,
-    Heading,
-    Outline,
-    Unserved,
-)
+from responses_mcp.manuals.formats.document import LONGEST_TITLE, NO_TEXT, TOO_LONG, Document, Heading, Unserved
 
 SECONDS: Final = 30.0
 """What a file may take."""
@@ -33,6 +25,7 @@ SECONDS: Final = 30.0
 _POLL: Final = 0.02  # seconds of waiting between two checks
 _ENVIRONMENT: Final = ("SYSTEMROOT", "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # and no key
 _LIBRARY: Final = "pypdfium2"
+_REASONS: Final = {pdf_child.OUT_OF_TIME: TOO_LONG, pdf_child.OUT_OF_MEMORY: "takes_too_much_memory"}
 
 
 @cache
@@ -43,46 +36,34 @@ def folder_of_library() -> str | None:
     return None if found is None or found.origin is None else str(Path(found.origin).parent.parent)
 
 
-class Reading:
-    """A PDF that is being read by a process, which starts at once.
+def convert(content: bytes, check: CancellationCheck) -> Document:
+    """Return the text of a PDF; what `check` raises ends its process. Raises `Unserved`, and OSError without one.
 
-    Files without a name lead to it and back, because a pipe would have to be filled and emptied all the time.
+    Files without a name lead to the process and back, because a pipe would have to be filled and emptied all the time.
     """
-
-    def __init__(self, content: bytes) -> None:
-        # Without what a user's environment adds, and without the folder of the script, whose `json` is ours.
-        command = [sys.executable, "-I", "-S", str(pdf_child.__file__), folder_of_library() or "", str(SECONDS)]
-        environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-        self._told = TemporaryFile()  # noqa: SIM115  # closed with the process
-        try:
-            with TemporaryFile() as given:
-                given.write(content)
-                given.seek(0)
-                self._child = Popen(command, stdin=given, stdout=self._told, stderr=DEVNULL, env=environment)  # noqa: S603  # our own
-        except OSError:
-            self._told.close()
-            raise
-
-    def document(self, check: CancellationCheck) -> Document:
-        """Wait for the document; what `check` raises leaves the process at work. Raises `Unserved`."""
-        while True:
+    # Without what a user's environment adds, and without the folder of the script, whose `json` is ours.
+    command = [sys.executable, "-I", "-S", str(pdf_child.__file__), folder_of_library() or "", str(SECONDS)]
+    environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    with TemporaryFile() as given, TemporaryFile() as told:
+        given.write(content)
+        given.seek(0)
+        with Popen(command, stdin=given, stdout=told, stderr=DEVNULL, env=environment) as child:  # noqa: S603  # our own
             try:
-                code = self._child.wait(_POLL)
-                break
-            except TimeoutExpired:
-                check()
-        with self._told as told:
-            if code:
-                reasons = {pdf_child.OUT_OF_TIME: TOO_LONG, pdf_child.OUT_OF_MEMORY: "takes_too_much_memory"}
-                raise Unserved(reasons.get(code, "damaged_or_too_complex"))
-            told.seek(0)
-            return _document(json.load(told))
+                code = _end_of(child, check)
+            finally:
+                child.kill()
+        if code:
+            raise Unserved(_REASONS.get(code, "damaged_or_too_complex"))
+        told.seek(0)
+        return _document(json.load(told))
 
-    def end(self) -> None:
-        """End the process."""
-        self._child.kill()
-        self._child.wait()
-        self._told.close()
+
+def _end_of(child: Popen[bytes], check: CancellationCheck) -> int:
+    while True:
+        try:
+            return child.wait(_POLL)
+        except TimeoutExpired:
+            check()
 
 
 def _document(told: dict[str, Any]) -> Document:
@@ -105,4 +86,4 @@ def _document(told: dict[str, Any]) -> Document:
         title = " · ".join(each for _, each in found)[:LONGEST_TITLE]
         headings.append(Heading(len(lines) + 1, 1, title or page, 1, (*above, page) if title else tuple(above)))
         lines += [page, *text.split("\n"), ""]
-    return Document("\n".join(lines), Outline(headings, has_preamble=False))
+    return Document("\n".join(lines), headings, has_preamble=False)

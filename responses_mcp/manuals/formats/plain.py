@@ -3,105 +3,54 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Final
 
-from responses_mcp.manuals.formats.document import LONGEST_TITLE, MOST_HEADINGS, Heading, Outline
+from responses_mcp.manuals.formats.markup import Markup
 
-_UNDERLINE: Final = re.compile(r"([=\-~^*#])\1{2,}\s*$")
 _NUMBERED: Final = re.compile(
     r"(\d{1,3}(?:\.\d{1,3}){0,5})\.?[ \t]+(\S.*)$|第[0-9一二三四五六七八九十百]+[章節部条].*$"
 )
-_ITEM: Final = re.compile(r"(\d{1,3})([.)]?)[ \t]+\S")
-_ENDS_A_SENTENCE: Final = re.compile(r"[.!?,;:。、]$")
+_ITEM: Final = re.compile(r"\d{1,3}([.)]?)[ \t]+\S")
+_ENDS: Final = tuple(".!?,;:。、")  # of sentences
 _LONGEST: Final = 80  # characters of a line that is a heading without an underline
+_BLANKS: Final = 2  # lines from a line that stands alone to its neighbours
 _SLACK: Final = 2  # characters that an underline may be longer or shorter than its title, wide ones apart
+_MARKS: Final = re.compile(r"(?P<blank>\s*$)|(?P<underline>(?P<mark>[=\-~^*#])(?P=mark){2,}\s*$)")
+_TITLE: Final = re.compile(r"\S")
 
 
-def outline(lines: Iterable[str]) -> Outline:
-    """Return the outline of plain text, whose lines come without their newlines."""
-    headings: list[Heading] = []
-    levels: dict[str, int] = {}
-    text = 0
-    before, last = "", ""  # the two lines before
-    numbered = _Numbered()
-    for number, line in enumerate(lines, 1):
-        blank = not line or line.isspace()
-        if not blank:
-            text = text or number
-            if (heading := numbered.heading(line)) is not None:
-                headings.append(heading)
-        found = _alone(number, line, last, before) if blank else _underlined(number, line, last, before, levels)
-        if found is not None and (not blank or not numbered.holds(found)):
-            headings.append(found)
-        if len(headings) >= MOST_HEADINGS:
-            break
-        before, last = last, line
-    if (heading := numbered.heading("")) is not None:
-        headings.append(heading)
-    return Outline(headings, bool(text) and (not headings or text < headings[0].line))
+class Plain(Markup):
+    """Plain text, which is served as it is."""
+
+    _match = staticmethod(_MARKS.match)
+    _is_title = staticmethod(_TITLE.match)
+
+    def _text(self, line: str) -> None:
+        self.page.lines.append(line)
+        if not (self.line_at(-1).strip() or self.line_at(1).strip()) and (level := _level(line)):
+            item = _ITEM.match(line)
+            if item is None or not self._is_in_list(item[1]):
+                self.page.heading(level, line, lines=1)
+
+    def _marked(self, kind: str, line: str, found: re.Match[str]) -> None:  # noqa: ARG002  # as in all formats
+        self.page.lines.append(line)
+        title = self.title_above(line) if kind == "underline" else ""
+        if title and len(title) - _SLACK <= len(line.rstrip()) <= 2 * len(title) + _SLACK:
+            self.page.heading(self.level_of(line), title, lines=2)
+
+    def _is_in_list(self, mark: str) -> bool:
+        """Tell whether a numbered line is an item of a list: a colon or another item stands beside it."""
+        before, behind = self.line_at(-_BLANKS), self.line_at(_BLANKS)
+        others = filter(None, map(_ITEM.match, (before, behind)))
+        return before.rstrip().endswith((":", "：")) or any(other[1] == mark for other in others)
 
 
-class _Numbered:
-    """Tells headings such as `1. Opening` from items of a list, by what stands before and behind them.
-
-    An item follows a colon or the item before it, or the next one follows it at once.
-    """
-
-    def __init__(self) -> None:
-        self._held: Heading | None = None
-        self._before, self._last = "", ""  # the two last lines with text
-        self._in_list = False
-
-    def holds(self, found: Heading) -> bool:
-        """Take a heading, the last line with text; tell whether it is held, because it may be an item."""
-        if _ITEM.match(found.title) is None:
-            return False
-        self._in_list = self._in_list or self._before.endswith((":", "："))
-        self._held = found
-        return True
-
-    def heading(self, line: str) -> Heading | None:
-        """Take the next line with text, "" at the end; return the heading that was held, if it is one."""
-        held, self._held = self._held, None
-        goes_on = held is not None and _goes_on(held.title, line)
-        found = None if goes_on or self._in_list else held
-        self._in_list = goes_on
-        self._before, self._last = self._last, line.rstrip()
-        return found
-
-
-def _goes_on(item: str, line: str) -> bool:
-    """Tell whether a line is the next item of the list."""
-    one, other = _ITEM.match(item), _ITEM.match(line)
-    return one is not None and other is not None and one[2] == other[2] and int(other[1]) - int(one[1]) in (0, 1)
-
-
-def _underlined(number: int, line: str, title: str, before: str, levels: dict[str, int]) -> Heading | None:
-    mark = _UNDERLINE.match(line)
-    over = _UNDERLINE.match(before) is not None  # the line above the title is one, too
-    if (
-        mark is None
-        or not title.strip()
-        or (not over and (title[:1] in " \t" or before.strip()))
-        or _UNDERLINE.match(title)
-    ):
-        return None
-    if len(title) > LONGEST_TITLE or not len(title) - _SLACK <= len(line.rstrip()) <= 2 * len(title) + _SLACK:
-        return None
-    level = levels.setdefault(f"{mark[1]}{over}", len(levels) + 1)
-    return Heading(number - 1, level, title.strip(), 2)
-
-
-def _alone(number: int, line: str, title: str, before: str) -> Heading | None:
-    """Return the heading that the line before is, if it stands between blank lines."""
-    if line.strip() or before.strip() or not title.strip() or len(title) > _LONGEST or title[:1] in " \t":
-        return None
-    shown = title.strip()
-    numbered = _NUMBERED.match(shown)
-    if numbered is not None and not _ENDS_A_SENTENCE.search(shown):
+def _level(line: str) -> int:
+    """Return the level of the heading that a line is which stands alone, 0 if it is none."""
+    shown = line.strip()
+    if len(line) > _LONGEST or line[:1] in " \t" or shown.endswith(_ENDS):
+        return 0
+    if (numbered := _NUMBERED.match(shown)) is not None:
         level = 1 + (numbered[1] or "").count(".")
-        return Heading(number - 1, level, shown) if level > 1 or not (numbered[2] or "")[:1].islower() else None
-    if shown.isupper() and len(shown) > 3 and not _ENDS_A_SENTENCE.search(shown):
-        return Heading(number - 1, 1, shown)
-    return None
+        return level if level > 1 or not (numbered[2] or "")[:1].islower() else 0
+    return int(shown.isupper() and len(shown) > 3)

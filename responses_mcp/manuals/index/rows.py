@@ -41,15 +41,15 @@ class Entry(NamedTuple):
 
 def entries(path: str, document: Document, check: CancellationCheck) -> Iterator[Entry]:
     """Yield the rows of a file."""
-    outline, text = document.outline, document.text
-    if outline.is_excluded:
+    text = document.text
+    if document.is_excluded:
         return
     of_place = tokens(prepared(path.rpartition(".")[0]))
     is_json = file_type(path) == "json"
     name = path.rpartition("/")[2] if is_json else ""
     begins = list(accumulate(map((1).__add__, map(len, text.split("\n"))), initial=0))[:-1]
-    front = text[: begins[outline.front_lines]] if 0 < outline.front_lines < len(begins) else ""
-    for section in outline.places():
+    front = text[: begins[document.front_lines]] if 0 < document.front_lines < len(begins) else ""
+    for section in document.places():
         begin = begins[section.text - 1] if section.text <= len(begins) else len(text)
         end = len(text) if section.end is None else begins[section.end - 1] - 1
         while begin < end and text[begin] == "\n":

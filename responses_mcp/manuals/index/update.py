@@ -11,7 +11,6 @@ import hashlib
 import os
 import sqlite3
 import struct
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -37,7 +36,6 @@ LOCKED: Final = "locked"
 _FIRST_BATCH, _LARGEST_BATCH = 8, 256  # files in a transaction
 _BYTES_A_FILE: Final = 8 * 1024  # by which larger ones count for more
 _LARGE_FILE: Final = 256 * 1024  # bytes; these come last, or a find with little time would never get past one
-_FRESH_NS: Final = 2_000_000_000  # a file changed this recently may change again without its times telling
 _UNSURE: Final = b""  # a stamp that no file has, so that the next comparison reads the file again
 _ROWS_AT_ONCE: Final = 64
 
@@ -308,8 +306,7 @@ class _Transaction:
         new = packed(stamp, largest)
         if known is not None and known.stamp == new:
             return known.note  # another process was here
-        # The time of change (POSIX) cannot be set by anybody, so it is the better one; the other may lie in the future.
-        if time.time_ns() - (stamp.ctime_ns or stamp.mtime_ns) < _FRESH_NS:
+        if stamp.is_fresh():
             new = _UNSURE
         if stamp.size > largest:
             return self._leave_out(known, path, new, TOO_LARGE)

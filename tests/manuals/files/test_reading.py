@@ -3,7 +3,6 @@
 import os
 import re
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,11 @@ from hypothesis import strategies as st
 
 from responses_mcp.manuals.cancellation import OutOfTime, unchecked
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.files import texts
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.files.reading import read, scan
-from responses_mcp.manuals.files.texts import encoding_of
+from responses_mcp.manuals.files.texts import decode
 from responses_mcp.manuals.requests import ReadRequest, ScanRequest
-from tests.manuals.files.test_texts import AWKWARD, text_of
+from tests.manuals.files.test_texts import AWKWARD
 from tests.manuals.indexed import after
 from tests.manuals.written import headings
 
@@ -27,13 +25,6 @@ from tests.manuals.written import headings
 def root(tmp_path: Path) -> Path:
     (tmp_path / "docs").mkdir()
     return tmp_path
-
-
-@pytest.fixture
-def small_pieces(monkeypatch) -> None:
-    """Make a file of a few bytes one of many pieces and anchors."""
-    monkeypatch.setattr(texts, "_SIZE", 8 + 7)
-    monkeypatch.setattr(texts, "_BETWEEN_ANCHORS", 10)
 
 
 def put(root: Path, data: bytes | str, name: str = "a.md") -> Folder:
@@ -87,10 +78,8 @@ def test_a_page_has_all_that_the_contract_names(root: Path) -> None:
 
 @pytest.mark.rule("M7.7")
 @given(AWKWARD | st.text().map(str.encode), st.integers(1, 20), st.integers(0, 1000))
-def test_pages_join_to_the_file_from_any_place_on(
-    root: Path, small_pieces: None, data: bytes, most: int, start: int
-) -> None:
-    folder, text = put(root, data), text_of(data, encoding_of(BytesIO(data), unchecked))
+def test_pages_join_to_the_file_from_any_place_on(root: Path, data: bytes, most: int, start: int) -> None:
+    folder, text = put(root, data), decode(data).text
     offset: int | None = min(start, len(text))
     joined = text[:offset]
     while offset is not None:
@@ -108,8 +97,8 @@ def test_pages_join_to_the_file_from_any_place_on(
 
 
 @given(AWKWARD | st.lists(st.sampled_from([b"\n", b"a" * 9, b"\r\n"]), max_size=12).map(b"".join))
-def test_a_line_begins_where_the_text_says(root: Path, small_pieces: None, data: bytes) -> None:
-    text = text_of(data, encoding_of(BytesIO(data), unchecked))
+def test_a_line_begins_where_the_text_says(root: Path, data: bytes) -> None:
+    text = decode(data).text
     folder, listed = put(root, data), text.split("\n")
     if len(listed) > 1 and not listed[-1]:
         listed[-2:] = [f"{listed[-2]}\n"]
@@ -151,24 +140,12 @@ def test_both_kinds_of_files_are_scanned(root: Path, name: str) -> None:
     assert page(put(root, "{}", name), name=name)["text"] == "{}"
 
 
-def test_a_far_page_of_a_large_file_costs_no_more_than_a_near_one(root: Path) -> None:
-    folder = put(root, b"0123456789abcde\n" * 400_000)  # 6.4 MB
-    checks = 0
-
-    def check() -> None:
-        nonlocal checks
-        checks += 1
-
-    far = 6_300_000
-    assert page(folder, char_offset=far, check=check)["text"].startswith("0123456789abcde\n")
-    assert checks > 40, "about every 128 KiB"
-    checks = 0
-    assert page(folder, char_offset=far, check=check)["applied_range"]["start_line"] == far // 16 + 1
-    assert page(folder, start_line=390_001, check=check)["text"].startswith("0123456789abcde\n")
-    assert checks < 30
-    with (root / "docs/a.md").open("r+b") as handle:  # the places that are known hold no longer
-        handle.write(b"\n\n\n")
-    assert page(folder, char_offset=far)["applied_range"]["start_line"] == far // 16 + 4
+def test_a_file_over_the_limit_is_not_read_and_the_refusal_names_the_setting(root: Path) -> None:
+    put(root, b"0123456789abcde\n" * 100)
+    error = refusal(page, Folder(root, largest=1599))
+    assert (error.code, error.details) == ("conflict", {"path": "a.md"})
+    assert "manuals.max_file_bytes" in error.message
+    assert page(Folder(root, largest=1600))["eof"] is True
 
 
 def test_one_line_of_many_megabytes_is_read_in_pieces(root: Path) -> None:
@@ -187,7 +164,7 @@ def test_the_work_can_be_interrupted(root: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "shift_jis", "euc_jp"])
-def test_pages_and_sections_are_in_the_encoding_of_the_file(root: Path, small_pieces: None, encoding: str) -> None:
+def test_pages_and_sections_are_in_the_encoding_of_the_file(root: Path, encoding: str) -> None:
     text = "# 一\n" + "二要素認証\n" * 50 + "# 三\n終わり"
     folder = put(root, text.encode(encoding))
     for offset in (0, 100, 250, 250, 100):  # also from places that are known
@@ -406,7 +383,7 @@ MARKDOWN = st.lists(
 
 @given(MARKDOWN, st.sampled_from(["\n", "\r\n", "\r"]), st.integers(1, 60))
 def test_every_section_is_what_its_lines_say_and_reading_on_gives_all_the_rest(
-    root: Path, small_pieces: None, written: list[str], line_end: str, most: int
+    root: Path, written: list[str], line_end: str, most: int
 ) -> None:
     folder = put(root, line_end.join(written))
     text = "\n".join(written)

@@ -3,14 +3,16 @@
 The promise: no PDF keeps other files from being searched, and none is passed over in silence.
 """
 
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 
 from responses_mcp.errors import installing
-from responses_mcp.manuals.cancellation import OutOfTime, unchecked
+from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.files.documents import Documents
 from responses_mcp.manuals.formats import pdf, pdf_child
 from responses_mcp.manuals.requests import FindRequest
@@ -168,38 +170,23 @@ async def test_a_cancel_ends_the_process(tmp_path: Path, slow: Path) -> None:
     slow.write_text(f"import time\nopen({str(begun)!r}, 'w').write('x')\ntime.sleep(600)\n", encoding="utf-8")  # noqa: ASYNC240
     put(tmp_path, "m/a.pdf", pdf_of("Seals."))
     manuals = Manuals(settings_for(tmp_path).manuals)
-    ended: list[pdf.Reading] = []
-    end = pdf.Reading.end
+    children: list[subprocess.Popen[bytes]] = []
 
-    def noted(reading: pdf.Reading) -> None:
-        end(reading)
-        ended.append(reading)
+    def noted(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        children.append(subprocess.Popen(*arguments, **options))
+        return children[-1]
 
     with pytest.MonkeyPatch.context() as patched, trio.fail_after(20):
-        patched.setattr(pdf.Reading, "end", noted)
+        patched.setattr(pdf, "Popen", noted)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(manuals.index, "m")
             while not begun.exists():  # noqa: ASYNC110  # of a process
                 await trio.sleep(0.01)
             nursery.cancel_scope.cancel()
-        while not ended:  # noqa: ASYNC110  # in a thread
+        while not all(child.returncode for child in children):  # noqa: ASYNC110  # in a thread
             await trio.sleep(0.01)
         await manuals.aclose()
-
-
-def test_what_a_request_had_no_time_for_goes_on_and_the_next_takes_it_over() -> None:
-    documents = Documents()
-    content = pdf_of("The gasket lasts ten years.")
-
-    def late() -> None:
-        raise OutOfTime
-
-    with pytest.raises(OutOfTime):
-        documents.of("a.pdf", content, late)
-    [reading] = documents._begun.values()
-    assert documents.of("a.pdf", content, unchecked).text == "Page 1\nThe gasket lasts ten years.\n"
-    assert reading._child.returncode == 0
-    assert documents._begun == {}
+    assert children
 
 
 async def test_a_process_that_does_not_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,18 +206,3 @@ def test_the_process_gets_no_key(slow: Path, monkeypatch: pytest.MonkeyPatch) ->
     told = Documents().of("a.pdf", b"x", unchecked).text
     assert "PATH" in told
     assert "canary" not in told
-
-
-def test_what_still_reads_ends_with_the_manuals(slow: Path) -> None:
-    documents = Documents()
-
-    def late() -> None:
-        raise OutOfTime
-
-    for number in range(6):
-        with pytest.raises(OutOfTime):
-            documents.of("a.pdf", b"%d" % number, late)
-    readings = list(documents._begun.values())
-    assert len(readings) == 4
-    documents.end()
-    assert all(reading._child.returncode for reading in readings)

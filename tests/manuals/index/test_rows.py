@@ -99,7 +99,7 @@ def test_breadcrumbs_are_cut_at_the_far_end() -> None:
 @pytest.mark.parametrize("path", ["a.md", "a.json"])
 def test_a_large_file_is_stopped_on_the_way(path, content) -> None:
     with pytest.raises(OutOfTime):
-        document_of(path, content.encode(), after(2))
+        document_of(path, content.encode(), after(0))
     document = document_of(path, content.encode(), unchecked)
     with pytest.raises(OutOfTime):
         list(entries(path, document, after(0)))

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from responses_mcp.manuals.cancellation import OutOfTime, unchecked
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.files.documents import NOT_TEXT
 from responses_mcp.manuals.files.folder import UNREADABLE, Stamp
+from responses_mcp.manuals.files.texts import NOT_TEXT
 from responses_mcp.manuals.index import update as index
 from responses_mcp.manuals.index.store import Store
 from responses_mcp.manuals.index.update import TOO_LARGE, Vanished, begin, check_whole, compare, manual_of
