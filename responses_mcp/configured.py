@@ -80,6 +80,11 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
         from responses_mcp.toolsets.manuals import ManualsToolset  # noqa: PLC0415  # most servers have none
 
         toolsets.append(ManualsToolset(settings, api=api))
+    if server.prompts is not False:
+        from responses_mcp.toolsets.prompts import PromptsToolset  # noqa: PLC0415  # some want none
+
+        with_manuals = "manuals" in settings.toolsets and settings.manuals.search_tool
+        toolsets.append(PromptsToolset(legacy=server.prompts is True, manuals=with_manuals))
     if "search" in settings.toolsets:
         from responses_mcp.toolsets.search import SearchToolset  # noqa: PLC0415  # most servers have none
 

@@ -433,6 +433,11 @@ class ServerSettings:
     instructions: Annotated[
         bool, "Tell the client's model, in the handshake, when to prefer these tools to a search of its own."
     ] = False
+    prompts: Annotated[
+        bool | None,
+        "Offer prompts, which clients show as slash commands. Not set, they are offered in revision 2026-07-28 of the "
+        "protocol and not in 2025-06-18.",
+    ] = None
     watch_parent: Annotated[
         bool,
         "End when the process that started the server is gone, no call is in flight and nothing is heard for some "

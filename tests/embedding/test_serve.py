@@ -363,5 +363,8 @@ async def test_answers_that_a_server_has_closed_answer_on_connections_that_are_n
 @pytest.mark.rule("P15")
 def test_toolsets_are_made_without_opening_anything() -> None:
     before = touched()["open files"]
-    assert [type(toolset).__name__ for toolset in configured_toolsets(Settings())] == ["AnswerToolset"]
+    assert [type(toolset).__name__ for toolset in configured_toolsets(Settings())] == [
+        "AnswerToolset",
+        "PromptsToolset",
+    ]
     assert set(touched()["open files"]) <= set(before)  # what other tests left may be closed just now
