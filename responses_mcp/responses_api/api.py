@@ -203,8 +203,7 @@ class ResponsesApi:
                         changes, wait = learnt, 0.0
                     left = deadline.deadline - trio.current_time()
                     if wait is None or retries >= policy.max_retries or wait > min(LONGEST_WAIT, left):
-                        about = error, model, self._models, self._openai.base_url
-                        settings = settings_to_change(*about) if "model" in body else ""
+                        settings = settings_to_change(error, body, self._models, self._openai.base_url)
                         end_call(error, retries + 1, settings, is_repeated=wait is not None)
                         raise
                     if isinstance(error, RateLimited):

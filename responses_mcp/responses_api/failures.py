@@ -40,6 +40,7 @@ LONGEST_READ: Final = 64 * 1024  # bytes of an error body, characters of a text;
 _LONGEST_TOLD = 400  # characters that clients get of a message (spec 8.2)
 _LONGEST_TEXT = 300  # characters of one without what is added to it, of a body in the debug log (8.1), of any code
 _LONGEST_WORD = 64  # characters that are told of a code, an id or a model
+_MOST_NAMED = 3  # domains
 _MOST_READ = 100  # values of an error
 _MOST_LISTED = 10
 _MOST_MEMBERS = 1_000  # of an object, and items of an output
@@ -438,16 +439,26 @@ _VERSION = re.compile(r"/v[0-9][a-z0-9]*+/?$|/openai/?$")
 _VARIABLES: Final = {"answer": "ANSWER", "answer_detailed": "DETAILED", "answer_quick": "QUICK", "search": "SEARCH"}
 
 
-def settings_to_change(error: UpstreamError, model: str, models: Mapping[str, str], base_url: str) -> str:
-    """Return the settings that an error is about: those of the model, and its end, or what the address may lack.
+def settings_to_change(error: UpstreamError, body: JsonObject, models: Mapping[str, str], base_url: str) -> str:
+    """Return what an error about a body is about: settings of the model, and its end, domains, or the address.
 
     `models` are those of the profiles, or of an option (`--model`).
     """
+    if "model" not in body:
+        return ""
+    model = str(body["model"])
     if error.kind == "model" or error.status == 404 or (error.status in (400, 403, 410) and model in error.message):
-        named = {name: f"model_profiles.{name}.model (MODEL_{variable})" for name, variable in _VARIABLES.items()}
-        settings = " and ".join(named.get(name, name) for name, other in models.items() if other == model)
+        known = {name: f"model_profiles.{name}.model (MODEL_{variable})" for name, variable in _VARIABLES.items()}
+        settings = " and ".join(known.get(name, name) for name, other in models.items() if other == model)
         source = f" The model is {model[:_LONGEST_WORD]}, from {settings}." if settings else ""
         words = source + note_on_end(model, time.strftime("%Y-%m-%d", time.gmtime()))
+    elif error.kind == "domains":
+        filters = as_object(next(objects(body.get("tools"), repeat(None, 1)), {}).get("filters"))
+        named = [
+            str(each) for names in filters.values() if isinstance(names, list) for each in cast("list[object]", names)
+        ]
+        more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+        words = f" The search names {', '.join(named[:_MOST_NAMED])}{more}." if named else ""
     else:
         words = ""
     elsewhere = error.kind in ("address", "redirect") or (error.kind == "reply" and error.status is not None)

@@ -1,13 +1,10 @@
 """When to ask again, how long to wait first, and when the next request of a model may go (spec 7).
 
-Retried are errors that may pass (429, 5xx, 408, 409) and connections that never carried the request. Not retried are an
-exhausted quota and any other 4xx, which cannot get better, and a deadline or a connection lost after the request was
-sent, which may have been billed. A `RetryPolicy` can say otherwise.
+An error says whether it may pass without being paid for twice, and a `RetryPolicy` may say otherwise.
 
 Behind a limit of the rate, the requests of a model go in the order in which their calls came. A reply tells how many
 more fit. When these have been sent, or one was refused with 429, nobody sends before the time that the API names. Then
-one request goes, and its reply decides about the others. Nobody overtakes: a call keeps its place in the line over its
-retries, and one that is cancelled leaves its turn to the next.
+one request goes, and its reply decides about the others. A call keeps its place in the line over its retries.
 """
 
 from __future__ import annotations
@@ -56,7 +53,7 @@ _AGAIN = re.compile(
 def backoff(retries_done: int, random: float) -> float:
     """Return the seconds to wait before the next request: doubling from 0.5 to 8, up to a quarter taken off.
 
-    `random` is in [0, 1); spreading the waits keeps many clients from coming back in one instant.
+    `random` is in [0, 1).
     """
     # The exponent is bounded before it is used: 2.0 ** 1100 would overflow.
     return min(_FIRST_WAIT * 2.0 ** min(retries_done, 10), _LONGEST_BACKOFF) * (1 - 0.25 * random)
@@ -92,9 +89,8 @@ def is_searched_again(error: UpstreamError) -> bool:
 def asked_wait(headers: Mapping[str, str], said: str = "") -> float | None:
     """Return the seconds that a response asks to wait, at most a day; None when it does not say.
 
-    Reads `retry-after-ms`, `retry-after`, the reset of a limit that is used up, and the words of the error ("try again
-    in 6s"); the first of them that says something counts. Zero, a date that has passed and what cannot be read say
-    nothing: obeying them would repeat requests without a pause. `headers` has lower-case names.
+    The first of the headers, whose names are lower-case, and the words ("try again in 6s") that says something counts.
+    Zero, a date that has passed and what cannot be read say nothing: requests would be repeated without a pause.
     """
     again = _AGAIN.search(said.lower())
     waits = (

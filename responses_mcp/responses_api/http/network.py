@@ -1,11 +1,7 @@
 """The connections to the API: their sockets, TLS, the way through a proxy, HTTP over them, and which are kept.
 
 Only this module imports httpx, and it is imported on the first call. httpx reads URLs, and h11, which comes with it,
-speaks HTTP. What httpx has between the two would add redirects, cookies, authentication, a pool and locks, none of
-which is wanted, to the price of every call.
-
-A cancel closes the connection at once wherever it comes, also within a TLS handshake. A request goes out in one piece.
-The chunks of a reply that came together are joined before h11 takes each on its own.
+speaks HTTP. A cancel closes the connection at once wherever it comes, also within a TLS handshake.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from responses_mcp.secrets import Redact
 
 _LONGEST_HEADER: Final = 80  # characters
 _MOST_LINES: Final = 1_000  # at the end of an answer, in which its block is looked for
+_LONGEST_BLOCK: Final = 64 * 1024  # characters, with a paragraph behind it
 _LONGEST_WAIT: Final = 4 * 1024  # characters; to put a line together with each delta takes time
 _MOST_ENDS: Final = 5  # of an address
 _FEWEST_WORDS: Final = 3  # of a sentence beside a source; "JMA, published 2026-11-20." is none
@@ -197,9 +198,10 @@ def _last_block(lines: list[str], *, is_last: bool) -> tuple[int, int] | None:
 
     Behind the block of which nothing follows yet (`is_last`) may stand a paragraph.
     """
-    end = len(lines)
+    end, room = len(lines), _LONGEST_BLOCK
     for at in reversed(range("\n" in lines[0] if lines else 0, end)):
-        if lines[at].lstrip(" \t>").startswith(("```", "~~~")):
+        room -= len(lines[at])
+        if room < 0 or lines[at].lstrip(" \t>").startswith(("```", "~~~")):
             return None
         if (source := _header_of(lines[at])) is not None:
             # With a source on its line, and right below another line, a header says where that is from.

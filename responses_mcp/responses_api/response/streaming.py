@@ -1,11 +1,9 @@
 """From the bytes of an event stream to a Response object, and the phases that it passes through.
 
-The result is the Response that the terminal event carries. Only that event is decoded, and those that tell of a phase;
-deltas, of which there are hundreds, are known by their first bytes. What the terminal event of some servers leaves out
-is taken from the events before. Unknown events are skipped.
+The result is the Response that the terminal event carries, completed from the events before where a server leaves
+something out. Only that event is decoded, and those that tell of a phase; deltas are known by their first bytes.
 
-Events are server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html): lines end in LF, CR or
-CRLF; several `data` lines of one event are joined by LF; a blank line ends the event.
+Events are server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 """
 
 from __future__ import annotations

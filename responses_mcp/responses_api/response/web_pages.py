@@ -1,7 +1,6 @@
 """Pages of the web as a search names them: which page a URL means, and addresses and titles that are fit for Markdown.
 
-Clients write `[title](address)`, put snippets into fences and comments, and let a model read it. What pairs up stays as
-it is, so an ordinary title is not changed: `Array[int] (PEP 585)` closes nothing.
+What pairs up stays as it is, so an ordinary title is not changed: `Array[int] (PEP 585)` closes nothing.
 """
 
 from __future__ import annotations
