@@ -84,7 +84,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "manuals.requests.paths",
     },
     "manuals.embeddings": {
-        *("errors", "json_types", "manuals.words", "secrets", "responses_api.api", "settings.model"),
+        *("errors", "json_types", "secrets", "responses_api.api", "settings.model"),
+        *("manuals.cancellation", "manuals.index"),
     },
     "manuals.results": {
         "json_types",
@@ -97,7 +98,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "manuals.search": {
         *("manuals.errors", "manuals.cancellation", "manuals.words", "manuals.requests", "settings.model"),
-        *("json_types", "manuals.embeddings.mix", "manuals.embeddings.likeness", "manuals.index", "manuals.results"),
+        *("json_types", "manuals.embeddings", "manuals.index", "manuals.results"),
         "manuals.files",
     },
     "manuals": {

@@ -11,12 +11,17 @@ import trio
 
 from responses_mcp.commands.terminal import StatusLine, Stop, counted, on_terminal, remark, say, show_now, write
 from responses_mcp.manuals.embeddings.embedder import Place, SectionsRefused
-from responses_mcp.manuals.embeddings.pieces import Outstanding
 from responses_mcp.manuals.embeddings.provider import address_of
+from responses_mcp.manuals.index.pieces import Outstanding
 from responses_mcp.manuals.service import Manuals
 from responses_mcp.settings.model import Settings
 
 _MOST_LISTED: Final = 20
+_DOLLARS: Final = {  # for a million tokens, at OpenAI's list prices
+    "text-embedding-3-small": 0.02,
+    "text-embedding-3-large": 0.13,
+    "text-embedding-ada-002": 0.10,
+}
 
 
 async def embed(
@@ -24,22 +29,22 @@ async def embed(
 ) -> dict[str, Any]:
     """Make the vectors that manuals lack, if the user agrees to what it costs; return what was done, for `--json`.
 
-    What works on this machine costs nothing and needs no word, unless it deletes vectors of another model. Raises
-    `EmbeddingFailed`, and `Stop` at the end where sections were refused; what is done stays.
+    What works on this machine costs nothing and needs no word. Raises `EmbeddingFailed`, and `Stop` at the end where
+    sections were refused; what is done stays.
     """
     tell = remark if options.json else say
     chosen = settings.manuals.embeddings
     wanted = {name: await manuals.outstanding(name) for name in names}
     total = Outstanding(*map(sum, zip(*wanted.values(), strict=True)))
     free = chosen.provider == "wordllama"
-    dollars = 0.0 if free else total.dollars(chosen.model)
+    price = 0.0 if free else _DOLLARS.get(chosen.model)
+    dollars = None if price is None else total.tokens * price / 1_000_000
     document: dict[str, Any] = {
         "provider": chosen.provider,
         "model": None if free else chosen.model,
         "sections": total.sections,
         "tokens": total.tokens,
         "dollars": dollars,
-        "replaced": total.replaced,
         "embedded": 0,
     }
     if not total.sections:
@@ -51,10 +56,8 @@ async def embed(
     else:
         cost = "for a price not known here" if dollars is None else f"about ${dollars:.2f} at OpenAI's list price"
         tell(f"{what} for {chosen.model}, {cost}. The text is sent to {address_of(settings)}.")
-    if total.replaced:
-        tell(f"That deletes the vectors of another model, which {total.replaced:,} of them have.")
-    if (total.replaced or not free) and not options.yes and not await _agreed(ask=not options.json):
-        tell("Nothing was sent or deleted; add --yes to go on.")
+    if not free and not options.yes and not await _agreed(ask=not options.json):
+        tell("Nothing was sent; add --yes to go on.")
         return document
     refused: list[Place] = []
     why = ""

@@ -242,15 +242,19 @@ def _why(reason: str) -> str:
 
 
 def _forget(opened: _Opened) -> None:
-    """Remove the index, also those that earlier versions made of the same manuals."""
+    """Remove the index, also those that earlier versions made of the same manuals, and the vectors."""
     if opened.options.manual:
         raise Stop("--forget removes the index of all manuals; leave out MANUAL.", code=WRONG)
     removed: list[str] = []
     if opened.settings.manuals.index_dir is not None:
+        from responses_mcp.manuals.embeddings.vectors import vectors_path  # noqa: PLC0415  # as `_index_file` does
+
         index = _index_file(opened.settings.manuals)
+        vectors = vectors_path(index.parent, Path(opened.settings.manuals.root or "").resolve(), "")
+        ours = (f"{index.name.partition('-')[0]}-*.sqlite3*", f"{vectors.name.partition('.')[0]}.*")
         try:
             # The journals first, because they must not meet the next index.
-            for file in sorted(index.parent.glob(f"{index.name.partition('-')[0]}-*.sqlite3*"), reverse=True):
+            for file in sorted((file for each in ours for file in index.parent.glob(each)), reverse=True):
                 file.unlink(missing_ok=True)
                 removed.insert(0, str(file))
         except OSError as error:

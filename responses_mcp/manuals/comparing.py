@@ -2,149 +2,292 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 import trio
 
 from responses_mcp.errors import program
 from responses_mcp.manuals.cancellation import CancellationCheck
-from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed, SectionsRefused, model_name
-from responses_mcp.manuals.embeddings.filling import Vectors, batch, embedded, fill, require_one_length
-from responses_mcp.manuals.embeddings.questions import Questions
+from responses_mcp.manuals.embeddings.embedder import (
+    Embedder,
+    EmbeddingFailed,
+    Place,
+    SectionsRefused,
+    TextsRefused,
+    model_name,
+    vectors_of,
+)
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.threads import Threads, Times, Work
+from responses_mcp.manuals.threads import Threads, Times
+from responses_mcp.manuals.words import normalise
 
 if TYPE_CHECKING:
-    from responses_mcp.manuals.embeddings.likeness import Question
-    from responses_mcp.manuals.embeddings.pieces import Outstanding, Section
+    from responses_mcp.manuals.embeddings.vectors import Question, Vectors
+    from responses_mcp.manuals.index.pieces import Outstanding, Section
     from responses_mcp.manuals.library import Library
+    from responses_mcp.manuals.search.meaning import Meaning
+
+T = TypeVar("T")
+Search = Callable[["Library", CancellationCheck, "Meaning | None"], T]
+"""A search by the words of a question and, if there is one, with its meaning."""
+
+MOST_TEXTS: Final = 32  # in one request; there are servers that take no more
+MOST_CHARACTERS: Final = 40_000
+_AT_ONCE: Final = 4  # requests
+_MOST_REFUSED: Final = 32  # sections in a row: then it is not for their texts
+_MOST_KEPT: Final = 256  # questions
+_LONGEST: Final = 2_000  # characters of a question
 
 
-class _Compared(Protocol):
-    @property
-    def lacking(self) -> Sequence[int]: ...
+class Compared(NamedTuple, Generic[T]):
+    """What a search found, whether meaning had a part in the order, and why none or not all was compared by it."""
 
-
-T = TypeVar("T", bound=_Compared)
-Search = Callable[["Library", CancellationCheck, "Question | None"], T]
-"""A search by the words of a question and, if it has one, by its vector; tells what it met without a vector."""
+    found: T
+    by_meaning: bool
+    failure: str | None
 
 
 class Comparing:
     """The vectors of questions and sections, from `embedder` if there is one, which the caller keeps."""
 
     def __init__(self, embedder: Embedder | None, threads: Threads, times: Times) -> None:
+        self._embedder = embedder
         self._threads = threads
         self._times = times
-        self._questions = None if embedder is None else Questions(embedder, times.patience)
+        self._questions: OrderedDict[str, Question] = OrderedDict()  # the least recently used first
+        self._resting_until = float("-inf")
+        self._why = ""
         self._embedding_few = trio.Lock()
         self._filling = trio.Lock()
 
     @property
     def wanted(self) -> bool:
         """Tell whether there is somebody who makes vectors."""
-        return self._questions is not None
+        return self._embedder is not None
 
-    async def search(self, query: str, work: Search[T], deadline: float) -> tuple[T, str | None]:
-        """Search; return what was found, and why it was not, or not all of it, compared by meaning.
+    async def search(self, query: str, work: Search[T], deadline: float) -> Compared[T]:
+        """Search. Raises OutOfTime at the deadline.
 
-        Raises OutOfTime at the deadline.
+        All that needs the provider has `times.patience` together, without the time of the search itself.
         """
-
-        async def search(question: Question | None) -> T:
-            until = max(deadline, trio.current_time() + self._times.least_search)
-            return await self._threads.run(lambda library, check: work(library, check, question), until)
-
+        embedder = self._embedder
         question: Question | None = None
-        why: str | None = None
-        patience = self._times.patience  # with who makes vectors, not with the search itself
+        failure: str | None = None
         began = trio.current_time()
-        if self._questions is not None:
+        if embedder is not None:
             try:
-                asked = await self._questions.ask(query, began + patience)
-                if asked.is_like_nothing:  # so nothing will be compared, which would tell of another length
-                    await self._threads.run(lambda library, check: library.require_length(asked, check))
-                else:
-                    question = asked
+                question = await self._question(embedder, query, began + self._times.patience)
             except EmbeddingFailed as error:
-                why = str(error)
-        patience -= trio.current_time() - began
-        found = await search(question)
-        if self._questions is not None and question is not None and found.lacking:
+                failure = str(error)
+        patience = self._times.patience - (trio.current_time() - began)
+        found, meaning = await self._search(work, question, deadline)
+        if meaning is not None:
+            failure = meaning.failure
+        if embedder is not None and meaning is not None and meaning.lacking:
             try:
-                await self._embed_few(self._questions, question, found.lacking, trio.current_time() + patience)
+                await self._embed_few(embedder, meaning.lacking, trio.current_time() + patience)
             except EmbeddingFailed as error:
-                why = str(error)
+                failure = str(error)
             else:
-                found = await search(question)
-        return found, why
+                found, meaning = await self._search(work, question, deadline)
+                failure = None if meaning is None else meaning.failure
+        return Compared(found, by_meaning=meaning is not None and meaning.used, failure=failure)
+
+    async def _search(self, work: Search[T], question: Question | None, deadline: float) -> tuple[T, Meaning | None]:
+        def search(library: Library, check: CancellationCheck) -> tuple[T, Meaning | None]:
+            from responses_mcp.manuals.search.meaning import Meaning  # noqa: PLC0415  # SQLite, in a thread
+
+            meaning = None if question is None else Meaning(question, self._vectors(library), check)
+            return work(library, check, meaning), meaning
+
+        return await self._threads.run(search, max(deadline, trio.current_time() + self._times.least_search))
 
     async def outstanding(self, name: str) -> Outstanding:
         """Return how much of a manual `fill` would embed, of what is indexed."""
-        model = model_name(self._embedder())
-        return await self._threads.run(lambda library, check: library.outstanding(name, model, check))
+        self._required()
+
+        def count(library: Library, check: CancellationCheck) -> Outstanding:
+            from responses_mcp.manuals.index.pieces import outstanding  # noqa: PLC0415  # few need it
+
+            return outstanding(self._lacking(library, name, check))
+
+        return await self._threads.run(count)
 
     async def fill(self, name: str, on_progress: Callable[[int], None], most: int | None = None) -> int:
         """Give vectors to all sections of a manual that have none, or so many at most; return how many got some.
 
-        One fill of an index is at work at a time, so that none pays for what another has in hand. Raises
-        `EmbeddingFailed`, such as `SectionsRefused` when all is done but that, and `ManualsError` while another process
-        fills the index.
+        One fill of an index is at work at a time, so that none pays for what another has in hand. What is kept stays
+        when this fails or is cancelled. Raises `EmbeddingFailed`, such as `SectionsRefused` when all is done but that,
+        and `ManualsError` while another process makes vectors.
         """
-        embedder = self._embedder()
-        model = model_name(embedder)
+        self._required()
 
-        async def following(after: int) -> Sequence[Section]:
-            return await self._threads.run(lambda library, check: library.without_vectors(name, model, after, check))
+        def begin(library: Library, check: CancellationCheck) -> tuple[Vectors, bool]:
+            vectors = self._vectors(library)
+            return vectors, vectors.take_turn(check)
 
         async with self._filling:
+            vectors, is_ours = await self._threads.run(begin, indexing=True)
+            if not is_ours:
+                raise ManualsError(
+                    "conflict", "Another process is making vectors for these manuals; wait until it has ended."
+                )
             try:
-                await self._threads.run(lambda library, check: library.begin_filling(check), indexing=True)
-                keep = partial(self._keep, embedder, filling=True)
-                filled = await fill(embedder, following, keep, on_progress, most)
+                return await self._fill(name, on_progress, most)
             finally:
-                self._threads.end_filling()
-        if filled.refused:
-            refused = [section for section, _ in filled.refused]
-            places = await self._threads.run(lambda library, check: library.places(name, refused, check))
-            if places:
-                raise SectionsRefused(str(filled.refused[0][1]), places, filled.kept)
-        return filled.kept
+                vectors.give_turn_back()
 
-    def _embedder(self) -> Embedder:
-        if self._questions is None:
+    async def _fill(self, name: str, on_progress: Callable[[int], None], most: int | None) -> int:
+        embedder = self._required()
+        turn = trio.Lock()
+        last = done = refused_in_a_row = 0
+        refused: list[tuple[Section, TextsRefused]] = []
+        failures: list[Exception] = []
+
+        async def send(sections: Sequence[Section]) -> None:
+            nonlocal done, refused_in_a_row
+            try:
+                await self._embed(embedder, list(dict.fromkeys(text for each in sections for text in each.texts)))
+            except TextsRefused as refusal:
+                if len(sections) == 1:
+                    refused.append((sections[0], refusal))
+                    refused_in_a_row += 1
+                    if refused_in_a_row >= _MOST_REFUSED:
+                        raise
+                for each in sections if len(sections) > 1 else ():
+                    if not failures:
+                        await send([each])
+                return
+            refused_in_a_row = 0
+            done += len(sections)
+            on_progress(done)
+
+        def following(library: Library, check: CancellationCheck) -> list[Section]:
+            some: list[Section] = []
+            for section in self._lacking(library, name, check, last):
+                some.append(section)
+                if len(some) == MOST_TEXTS:
+                    break
+            return some
+
+        async def work() -> None:
+            nonlocal last, most
+            try:
+                while not failures:
+                    async with turn:
+                        sections = _batch((await self._threads.run(following))[:most])
+                        if not sections:
+                            return
+                        last = sections[-1].id
+                        most = None if most is None else most - len(sections)
+                    await send(sections)
+            except Exception as failure:  # noqa: BLE001  # raised below, in no group
+                failures.append(failure)
+
+        async with trio.open_nursery() as nursery:  # what is under way at a failure, and may be paid for, is still kept
+            for _ in range(_AT_ONCE):
+                nursery.start_soon(work)
+        if failures:
+            raise failures[0]
+        if refused:
+            places = sorted(Place(name, each.path, each.line) for each, _ in refused)
+            raise SectionsRefused(str(refused[0][1]), places, done)
+        return done
+
+    def _lacking(self, library: Library, name: str, check: CancellationCheck, after: int = 0) -> Iterator[Section]:
+        """Yield the sections of a manual behind row `after` that have texts without vectors, with these."""
+        vectors = self._vectors(library)
+        while rows := library.sections(name, after, check):
+            known = vectors.of((text for each in rows for text in each.texts), check)
+            for each in rows:
+                texts = [text for text in each.texts if text not in known]
+                if texts:
+                    yield each._replace(texts=texts)
+            after = rows[-1].id
+
+    async def _question(self, embedder: Embedder, query: str, deadline: float) -> Question | None:
+        """Return a question as a vector; None for one that is like nothing. Raises `EmbeddingFailed`."""
+        from responses_mcp.manuals.embeddings.vectors import question  # noqa: PLC0415  # SQLite need not delay the start
+
+        text = normalise(query)[:_LONGEST]
+        if text not in self._questions:
+            (vector,) = await self._within(deadline, embedder, lambda: vectors_of(embedder, [text]))
+            self._questions[text] = question(vector)
+            if len(self._questions) > _MOST_KEPT:
+                self._questions.popitem(last=False)
+        self._questions.move_to_end(text)
+        return self._questions[text] if self._questions[text].factor else None
+
+    async def _within(self, deadline: float, embedder: Embedder, work: Callable[[], Awaitable[T]]) -> T:
+        """Do what needs the provider, until `deadline`.
+
+        Raises `EmbeddingFailed`; for a while after a failure, unless a text was refused, it does so at once.
+        """
+        if trio.current_time() < self._resting_until:
+            raise EmbeddingFailed(self._why)
+        failure = self._too_slow(embedder)
+        try:
+            with trio.move_on_at(deadline):
+                return await work()
+        except TextsRefused:
+            raise  # others it may take
+        except EmbeddingFailed as error:
+            failure = error
+        self._resting_until, self._why = trio.current_time() + embedder.rest, str(failure)
+        raise failure
+
+    async def _embed_few(self, embedder: Embedder, lacking: Sequence[Sequence[str]], deadline: float) -> None:
+        """Give vectors to sections that a search met without, if they are few. Raises `EmbeddingFailed`."""
+        if len(lacking) > embedder.few:
+            many = len(lacking)
+            raise EmbeddingFailed(f"{many:,} candidates have no vector yet; run '{program()} manuals index --embed'.")
+
+        with trio.move_on_at(deadline) as waiting:
+            await self._embedding_few.acquire()
+        if waiting.cancelled_caught:
+            raise self._too_slow(embedder)
+        try:
+            texts = [text for each in lacking for text in each]
+            known = await self._threads.run(lambda library, check: self._vectors(library).of(texts, check))
+            rest = [text for text in dict.fromkeys(texts) if text not in known]  # another search may have met them
+            for at in range(0, len(rest), MOST_TEXTS):
+                await self._embed(embedder, rest[at : at + MOST_TEXTS], deadline)
+        finally:
+            self._embedding_few.release()
+
+    async def _embed(self, embedder: Embedder, texts: Sequence[str], deadline: float | None = None) -> None:
+        made = partial(vectors_of, embedder, texts)
+        found = dict(
+            zip(texts, await (made() if deadline is None else self._within(deadline, embedder, made)), strict=True)
+        )
+        await self._threads.run(lambda library, check: self._vectors(library).keep(found, check), indexing=True)
+
+    def _too_slow(self, embedder: Embedder) -> EmbeddingFailed:
+        advice = getattr(embedder, "if_slow", ".")  # of ours; a host's own embedder need not have it
+        return EmbeddingFailed(f"There were no embeddings within {self._times.patience:g} s{advice}")
+
+    def _vectors(self, library: Library) -> Vectors:
+        return library.vectors(model_name(self._required()))
+
+    def _required(self) -> Embedder:
+        if self._embedder is None:
             raise ManualsError(
                 "conflict",
                 "No provider of vectors is set up; set manuals.embeddings.provider, and in a program of your own give "
                 "open_manuals the embedder of open_embedder.",
             )
-        return self._questions.embedder
+        return self._embedder
 
-    async def _embed_few(self, questions: Questions, question: Question, ids: Sequence[int], deadline: float) -> None:
-        """Give vectors to sections that a search met without, if they are few. Raises `EmbeddingFailed`."""
-        embedder = questions.embedder
-        lacking: Work[list[Section]] = lambda library, check: library.lacking(ids, question, check)  # noqa: E731
-        many = len(await self._threads.run(lacking))
-        if many > embedder.few:
-            raise EmbeddingFailed(f"{many:,} candidates have no vector yet; run '{program()} manuals index --embed'.")
-        with trio.move_on_at(deadline) as waiting:
-            await self._embedding_few.acquire()
-        if waiting.cancelled_caught:
-            raise questions.too_slow()
-        try:
-            rest = await self._threads.run(lacking)  # another search may have met the same
-            while rest:
-                some = batch(rest)
-                found = await questions.within(deadline, partial(embedded, embedder, some))
-                require_one_length({question.dimensions, *(len(vector) for _, its in found for vector in its)})
-                await self._keep(embedder, found, filling=False)
-                rest = rest[len(some) :]
-        finally:
-            self._embedding_few.release()
 
-    async def _keep(self, embedder: Embedder, found: Sequence[tuple[Section, Vectors]], *, filling: bool) -> int:
-        model = model_name(embedder)
-        work: Work[int] = lambda library, check: library.keep(model, found, check, filling=filling)  # noqa: E731
-        return await self._threads.run(work, indexing=True)
+def _batch(sections: Sequence[Section]) -> list[Section]:
+    """Return the first sections, as many as fit into one request; one at least."""
+    texts = characters = 0
+    for number, section in enumerate(sections):
+        texts += len(section.texts)
+        characters += sum(map(len, section.texts))
+        if number and (texts > MOST_TEXTS or characters > MOST_CHARACTERS):
+            return list(sections[:number])
+    return list(sections)

@@ -9,23 +9,19 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from responses_mcp.errors import exhausted, program
+from responses_mcp.errors import exhausted
 from responses_mcp.manuals.cancellation import CancellationCheck, FairLock, OutOfTime, unchecked
-from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed, Place
-from responses_mcp.manuals.embeddings.filling import Vectors
-from responses_mcp.manuals.embeddings.likeness import Question
-from responses_mcp.manuals.embeddings.likeness import packed as packed_vector
-from responses_mcp.manuals.embeddings.pieces import MOST_PIECES, PIECE, Outstanding, Section, outstanding
+from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
+from responses_mcp.manuals.embeddings.vectors import Vectors, vectors_of_older, vectors_path
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
-from responses_mcp.manuals.index import vectors
-from responses_mcp.manuals.index.store import Blocked, Store, Unusable, index_path, is_broken
-from responses_mcp.manuals.index.turn import Turn
+from responses_mcp.manuals.index.pieces import Section, sections
+from responses_mcp.manuals.index.store import Store, Unusable, index_path, is_broken, older_paths, remove
 from responses_mcp.manuals.index.update import Changes, Manual, Vanished, begin, check_whole, compare, manual_of, update
 from responses_mcp.manuals.requests import FindRequest, SearchRequest
 from responses_mcp.manuals.requests.paths import lies_below
@@ -42,25 +38,18 @@ from responses_mcp.settings.model import ManualsSettings
 log = logging.getLogger(__name__)
 
 _MOST_WHOLE: Final = 1_000  # manuals that are remembered to have all their rows
-_ROWS_AT_ONCE: Final = 32  # of those that get vectors
 
 
 class Found(NamedTuple):
-    """What a search found, in packed form, the generation it searched, and whether it missed nothing.
-
-    `lacking` are the candidates that could not be compared with the question, which has a vector, for want of theirs;
-    `compared` tells whether the others were.
-    """
+    """What a search found, in packed form, the generation it searched, and whether it missed nothing."""
 
     payload: dict[str, Any]
     generation: int
     complete: bool
-    lacking: Sequence[int] = ()
-    compared: bool = False
 
 
 class FoundEverywhere(NamedTuple):
-    """What a search of several manuals found, what it did not search, and the rows that have no vector.
+    """What a search of several manuals found, and what it did not search.
 
     `no_such_path` is the path that was asked for, if all was searched and nothing is at or below it. `covered` is what
     part of the question the best sections have. `slow` tells that there was no time to search all that is indexed.
@@ -69,7 +58,6 @@ class FoundEverywhere(NamedTuple):
 
     ranked: Sequence[tuple[Ranked, Shown]]
     unsearched: Sequence[Unsearched]
-    lacking: Sequence[int] = ()
     no_such_path: str | None = None
     covered: float = 1.0
     slow: bool = False
@@ -91,9 +79,8 @@ class Library:
         self._store: Store | None = None
         self._usable = False  # whether the index was opened and could be written to
         self._closed = False
-        self._turn: Turn | None = None  # to fill the index with vectors
+        self._vectors: dict[str, Vectors] = {}  # by the names of models
         self.age = 0  # how often the index was thrown away or given up
-        self._filled = False  # whether the filling has written anything
         self.unused: str | None = None  # why the index is kept in memory although a file was wanted
 
     def compare(self, manual_id: str, check: CancellationCheck) -> Changes:
@@ -129,10 +116,9 @@ class Library:
         request: FindRequest,
         changes: Changes | None,
         check: CancellationCheck,
-        *,
-        question: Question | None = None,
+        meaning: Meaning | None = None,
     ) -> Found:
-        """Search what is indexed now, by the words of the question and by its vector, if it has one.
+        """Search what is indexed now, by the words of the question and, if it is given, with its meaning.
 
         What is left of `changes` is told as unscanned; None means that not even that is known. Raises Vanished when the
         index is not the one that was compared.
@@ -144,7 +130,8 @@ class Library:
         with store.reading(check) as connection:
             reader = self._reader(connection, request.manual_id, changes, written)
             if reader is not None:
-                meaning = None if question is None else Meaning(connection, question, check)
+                if meaning is not None:
+                    meaning.look_into(connection, reader.manual.number)
                 payload = find(
                     request,
                     reader,
@@ -156,140 +143,31 @@ class Library:
                     meaning=meaning,
                 )
                 finished = finished and payload["gate_runs"][0]["cutoff_reason"] != TIME_BUDGET
-                if meaning is None:
-                    return Found(packed(payload, unscanned), reader.manual.generation, finished)
-                finished = finished and not meaning.lacking
-                return Found(
-                    packed(payload, unscanned), reader.manual.generation, finished, meaning.lacking, meaning.used
-                )
+                return Found(packed(payload, unscanned), reader.manual.generation, finished)
         begin(store, request.manual_id, check)
-        return self.search(request, changes, check, question=question)
+        return self.search(request, changes, check, meaning)
 
-    def outstanding(self, manual_id: str, name: str, check: CancellationCheck) -> Outstanding:
-        """Return how much of a manual has no vectors of the model `name`."""
+    def sections(self, manual_id: str, after: int, check: CancellationCheck) -> list[Section]:
+        """Return the first sections of a manual whose ids are above `after`, with all their texts."""
         with self._opened(check).reading(check) as connection:
             manual = manual_of(connection, manual_id)
-            if manual is None:
-                return Outstanding(0, 0, 0)
-            return outstanding(*vectors.count_pending(connection, name, manual.number, PIECE * MOST_PIECES))
+            return [] if manual is None else sections(connection, manual.number, after)
 
-    def without_vectors(self, manual_id: str, name: str, after: int, check: CancellationCheck) -> list[Section]:
-        """Return the first sections that have no vectors of the model `name`, of those whose ids are above `after`.
-
-        Raises ManualsError, as `keep` does, where the index is no longer the one that was to be filled.
-        """
-        filled = self._filled  # before the state is read, in which a batch that is written now is missing
-        with self._opened(check).reading(check) as connection:
-            _require_same(connection, name, filled=filled)
-            manual = manual_of(connection, manual_id)
-            if manual is None:
-                raise _made_anew()
-            return [Section(*row) for row in vectors.pending(connection, name, manual.number, after, _ROWS_AT_ONCE)]
-
-    def places(self, manual_id: str, sections: Iterable[Section], check: CancellationCheck) -> list[Place]:
-        """Return where those of some sections of a manual are that are as they were."""
-        known = {each.id: each for each in sections}
-        with self._opened(check).reading(check) as connection:
-            same = [row[0] for row in vectors.rows(connection, known) if Section(*row) == known[row[0]]]
-            return sorted(Place(manual_id, *place) for place in vectors.places(connection, same))
-
-    def require_length(self, question: Question, check: CancellationCheck) -> None:
-        """Raise `EmbeddingFailed` if the vectors of the question's model are of another length than the question's."""
-        with self._opened(check).reading(check) as connection:
-            _require_length(question.dimensions, vectors.model_of(connection, question.name).dimensions)
-
-    def lacking(self, ids: Sequence[int], question: Question, check: CancellationCheck) -> list[Section]:
-        """Return those of some sections that have no vectors to compare with a question.
-
-        Raises `EmbeddingFailed` if some have vectors of another model, or the vectors of others are of another length
-        than the question's: those may have been paid for, so it is not for a search to replace them.
-        """
-        with self._opened(check).reading(check) as connection:
-            _require_length(question.dimensions, vectors.model_of(connection, question.name).dimensions)
-            others, name = vectors.of_others(connection, question.name, ids)
-            if others:
-                raise EmbeddingFailed(
-                    f"{others:,} candidates have vectors of another model ({name}); "
-                    f"'{program()} manuals index --embed' replaces them."
-                )
-            return [Section(*row) for row in vectors.lacking(connection, question.name, ids)]
-
-    def keep(
-        self, name: str, found: Sequence[tuple[Section, Vectors]], check: CancellationCheck, *, filling: bool
-    ) -> int:
-        """Write the vectors of sections in one transaction; return how many of them are still as they were.
-
-        Raises `EmbeddingFailed` if the others of that model, which were paid for, have another length, and where a
-        search, which has its rows by words, cannot write now; for a `filling`, as `begin_filling` does.
-        """
-        if filling:
-            self._require_file()
-        data = {each: b"".join(map(packed_vector, its)) for each, its in found}
-        dimensions = len(found[0][1][0])
-        try:
-            with self._opened(check).writing(check) as connection:
-                _require_same(connection, name, filled=filling and self._filled)
-                _require_length(dimensions, vectors.model_of(connection, name).dimensions)
-                # A file may have changed meanwhile, and another section have the number of one that is gone.
-                same = [Section(*row) for row in vectors.rows(connection, (each.id for each in data))]
-                same = [each for each in same if each in data]
-                # What a search makes may come after another process has filled the index with another model.
-                given = ((each.id, data[each]) for each in same)
-                vectors.write(connection, name, dimensions, given, replacing=filling)
-            if filling:
-                self._filled = True
-        except Blocked as error:
-            if filling:
-                raise
-            raise EmbeddingFailed(f"The vectors could not be kept: {error}.") from error
-        return len(same)
-
-    def begin_filling(self, check: CancellationCheck) -> None:
-        """Keep other processes from filling the index, until `end_filling`.
-
-        Raises ManualsError while one does, and where the index has moved into memory, which would lose the vectors; as
-        `Store.writing` does where a batch, which would be paid for by then, could not be written.
-        """
-        store = self._opened(check)
-        path = store.path
-        self._require_file()
-        self._filled = False
-        if path is None or self._turn is not None:
-            return
-        turn = Turn(path)
-        if not turn.take():
-            raise ManualsError(
-                "conflict", "Another process is making vectors for these manuals; wait until it has ended."
-            )
-        try:
-            vectors.require_room(store, check)
-            check()
-        except BaseException:
-            turn.give_back()  # nobody waits for it any more
-            raise
-        self._turn = turn
-
-    def _require_file(self) -> None:
-        if self.unused is not None:
-            raise ManualsError(
-                "conflict",
-                f"The vectors could not be kept, because the index is in memory only ({self.unused}); make room or set "
-                "manuals.index_dir to a folder that can be written to.",
-            )
-
-    def end_filling(self) -> None:
-        """Let other processes fill the index. Need not be called in a thread."""
-        turn, self._turn = self._turn, None
-        if turn is not None:
-            turn.give_back()
+    def vectors(self, model: str) -> Vectors:
+        """Return the vectors of a model: in a file beside the index, or in memory where the index was to be there."""
+        with self._lock.hold(unchecked):
+            if self._closed:
+                raise Unusable("it is closed")
+            if model not in self._vectors:
+                self._vectors[model] = Vectors(self._place(vectors_path, model))
+            return self._vectors[model]
 
     def search_everywhere(
         self,
         request: SearchRequest,
         manuals: Mapping[str, Changes | None],
         check: CancellationCheck,
-        *,
-        question: Question | None = None,
+        meaning: Meaning | None = None,
     ) -> FoundEverywhere:
         """Search what is indexed of `manuals` now, for as long as `check` allows; what is left is told.
 
@@ -299,7 +177,6 @@ class Library:
         everywhere: Everywhere | None = None
         unsearched: list[Unsearched] = []
         late: list[str] = []
-        lacking: list[int] = []
         there = not request.path_prefix
         for name, changes in manuals.items():
             unsearched += _unsearched(name, changes, request.path_prefix)
@@ -308,15 +185,15 @@ class Library:
                 store = self._opened(check)
                 written = store.written()
                 with store.reading(check) as connection:
-                    meaning = None if question is None else Meaning(connection, question, check)
                     reader = self._reader(connection, name, changes, written, request.path_prefix)
                     there = there or reader is None or bool(reader.first(1))
                     if everywhere is None:
                         known = self._readers(connection, manuals)
                         everywhere = Everywhere(request.query, self._settings.lexical, check, known)
+                    if meaning is not None and reader is not None:
+                        meaning.look_into(connection, reader.manual.number)
                     if reader is not None and not everywhere.add(name, reader, meaning):
                         late.append(name)
-                    lacking += [] if meaning is None else meaning.lacking
             except OutOfTime:
                 late.append(name)
         told = {each.manual_id for each in unsearched if each.reason == TIME_BUDGET}
@@ -324,11 +201,9 @@ class Library:
         unsearched += slow
         no_such_path = None if there or unsearched else request.path_prefix
         if everywhere is None:
-            return FoundEverywhere([], unsearched, lacking, no_such_path, slow=bool(slow))
+            return FoundEverywhere([], unsearched, no_such_path, slow=bool(slow))
         ranked = self._shown(everywhere, request.limit)
-        return FoundEverywhere(
-            ranked, unsearched, lacking, no_such_path, everywhere.covered(), bool(slow), everywhere.unknown
-        )
+        return FoundEverywhere(ranked, unsearched, no_such_path, everywhere.covered(), bool(slow), everywhere.unknown)
 
     def _shown(self, everywhere: Everywhere, most: int) -> list[tuple[Ranked, Shown]]:
         """Return the best rows with what they show, but those that another process has taken out meanwhile."""
@@ -396,9 +271,8 @@ class Library:
             unusable = isinstance(error, sqlite3.OperationalError | Unusable) and not shortage
             if unusable and store.path is not None and not self._closed:
                 if code & 0xFF == sqlite3.SQLITE_FULL:
-                    with suppress(Unusable, sqlite3.Error):
-                        if not vectors.has_vectors(store, check):
-                            store.discard()  # its journal would go on filling the disk
+                    with suppress(Unusable):
+                        store.discard()  # its journal would go on filling the disk
                 store.close()
                 self.unused = str(error)
                 log.warning(
@@ -416,11 +290,12 @@ class Library:
 
     def close(self) -> None:
         """Close the index, which ends whatever still uses it."""
-        self.end_filling()
         with self._lock.hold(unchecked):
             self._closed = True
             if self._store is not None:
                 self._store.close()
+            for each in self._vectors.values():
+                each.close()
 
     def _renewed(self, store: Store) -> bool:
         self._store = store
@@ -435,36 +310,33 @@ class Library:
             if self._closed:
                 raise Unusable("it is closed")
             if self._store is None:
-                path = None
-                if self._settings.index_dir is not None and not self._settings.in_memory:
-                    path = index_path(Path(self._settings.index_dir), self._root.resolve())
-                self._store = Store(path)
+                self._store = Store(self._place(index_path))
             if not self._usable:
                 self._store.probe(check)
                 self._usable = True
+                if self._store.path is not None:
+                    self._replace_older(self._store.path, check)
             return self._store
 
+    def _place(self, path: Callable[..., Path], *more: str) -> Path | None:
+        """Return where a file is that `path` names, None for memory."""
+        if self._settings.index_dir is None or self._settings.in_memory:
+            return None
+        return path(Path(self._settings.index_dir), self._root.resolve(), *more)
 
-def _require_same(connection: sqlite3.Connection, name: str, *, filled: bool) -> None:
-    """Raise ManualsError if the index is not the one that was `filled`."""
-    if filled and not vectors.model_of(connection, name).dimensions:
-        raise _made_anew()
-
-
-def _made_anew() -> ManualsError:
-    return ManualsError(
-        "conflict",
-        "The index was removed, or was broken and is made anew, and vectors that it had are gone; run "
-        f"'{program()} manuals index --embed' again.",
-    )
-
-
-def _require_length(given: int, others: int) -> None:
-    if others not in (0, given):
-        raise EmbeddingFailed(
-            f"The model gives vectors of {given} numbers and the index has some of {others}; run "
-            f"'{program()} manuals index --forget', and then '{program()} manuals index --embed'."
-        )
+    def _replace_older(self, path: Path, check: CancellationCheck) -> None:
+        """Remove indexes of earlier versions, unless a process has them open; keep the vectors that they have."""
+        for each in older_paths(path):
+            with suppress(sqlite3.Error, OSError, Unusable, EmbeddingFailed):
+                there = f"{each.absolute().as_uri()}?mode=rw"  # or one that is removed meanwhile would be made anew
+                with closing(sqlite3.connect(there, timeout=0, isolation_level=None, uri=True)) as older:
+                    # SQLite leaves this mode for one that needs the file alone.
+                    if older.execute("PRAGMA journal_mode = DELETE").fetchone() != ("delete",):
+                        continue
+                    for name, found in vectors_of_older(older):
+                        with closing(Vectors(self._place(vectors_path, name))) as vectors:
+                            vectors.write(found, check)
+                remove(each)
 
 
 def _reasons(changes: Changes | None) -> Iterator[tuple[str, str]]:

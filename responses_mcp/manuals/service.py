@@ -57,10 +57,10 @@ from responses_mcp.manuals.updating import Report, Updating
 from responses_mcp.under_trio import opened, require_trio
 
 if TYPE_CHECKING:
-    from responses_mcp.manuals.embeddings.likeness import Question
-    from responses_mcp.manuals.embeddings.pieces import Outstanding
+    from responses_mcp.manuals.index.pieces import Outstanding
     from responses_mcp.manuals.index.update import Changes
     from responses_mcp.manuals.library import Found, FoundEverywhere, Library
+    from responses_mcp.manuals.search.meaning import Meaning
     from responses_mcp.settings.model import ManualsSettings, Settings
 
 T = TypeVar("T")
@@ -289,18 +289,18 @@ class Manuals:
         if lookup.payload is not None:
             return lookup.payload
 
-        def search(library: Library, check: CancellationCheck, question: Question | None) -> Found:
-            return library.search(request, changes, check, question=question)
+        def search(library: Library, check: CancellationCheck, meaning: Meaning | None) -> Found:
+            return library.search(request, changes, check, meaning)
 
         try:
-            found, why = await self._comparing.search(request.query, search, deadline)
+            found, by_meaning, why = await self._comparing.search(request.query, search, deadline)
         except OutOfTime:
             message = "The search took longer than budget.time_ms allows; ask again with a larger one."
             raise ManualsError("conflict", message) from None
         payload = found.payload
         payload["others"] = dict(changes.others) if changes is not None else {}
         if self._comparing.wanted:
-            payload["applied"]["ranked_by"] = "words and meaning" if found.compared else "words"
+            payload["applied"]["ranked_by"] = "words and meaning" if by_meaning else "words"
             payload["applied"]["meaning_failure_reason"] = why
         payload["applied"].update(lookup.applied())
         self._cache.store(
@@ -346,11 +346,11 @@ class Manuals:
             raise failures[0]
         others = sum((each.others for each in manuals.values() if each is not None), Counter[str]())
 
-        def search(library: Library, check: CancellationCheck, question: Question | None) -> FoundEverywhere:
-            return library.search_everywhere(request, manuals, check, question=question)
+        def search(library: Library, check: CancellationCheck, meaning: Meaning | None) -> FoundEverywhere:
+            return library.search_everywhere(request, manuals, check, meaning)
 
         try:
-            found, why = await self._comparing.search(request.query, search, deadline)
+            found, _, why = await self._comparing.search(request.query, search, deadline)
         except OutOfTime:
             from responses_mcp.manuals.library import FoundEverywhere  # noqa: PLC0415  # imported by now
 

@@ -120,11 +120,6 @@ class Threads:
         message = "The index of the manuals breaks again and again; set manuals.index_dir to a folder on another disk."
         raise ManualsError("conflict", message)
 
-    def end_filling(self) -> None:
-        """Let other processes fill the index, if this one does."""
-        if self._library is not None:
-            self._library.end_filling()
-
     async def aclose(self) -> None:
         """End all work and close the index. Waits `times.closing` at most for threads that hang in the file system."""
         require_trio()

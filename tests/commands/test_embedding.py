@@ -14,9 +14,10 @@ from subprocess import DEVNULL
 import pytest
 import trio
 
+from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.embeddings import word_vectors
+from responses_mcp.manuals.embeddings.vectors import Vectors
 from responses_mcp.manuals.index import store
-from responses_mcp.manuals.index.turn import Turn
 from responses_mcp.testing import Error, FakeApi, Hang, Json, RecordedRequest, Reply, answer_with_embeddings
 from tests.commands.online import KEY, WAIT, Command, Terminal, api, command
 from tests.processes import COMMAND, environment
@@ -46,8 +47,10 @@ def write(folder: Path, number: int) -> None:
 
 
 def stored(tmp_path: Path) -> int:
-    [file] = (tmp_path / "index").glob("*.sqlite3")
-    with closing(sqlite3.connect(file)) as connection:
+    files = list((tmp_path / "index").glob("*.vectors"))
+    if not files:
+        return 0
+    with closing(sqlite3.connect(files[0])) as connection:
         count: int = connection.execute("SELECT count(*) FROM vector").fetchone()[0]
     return count
 
@@ -59,10 +62,10 @@ async def test_without_yes_and_a_terminal_it_only_says_what_it_would_send_and_co
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[1] == (
-        "40 sections without vectors, about 1,057 tokens for text-embedding-3-small, about $0.00 at OpenAI's "
+        "40 sections without vectors, about 1,067 tokens for text-embedding-3-small, about $0.00 at OpenAI's "
         f"list price. The text is sent to {api.base_url}."
     )
-    assert lines[2] == "Nothing was sent or deleted; add --yes to go on."
+    assert lines[2] == "Nothing was sent; add --yes to go on."
     assert api.requests == []
     assert stored(tmp_path) == 0
     monkeypatch.setenv("MANUALS_EMBEDDINGS_MODEL", "nomic-embed-text")
@@ -79,9 +82,8 @@ async def test_with_yes_it_sends_each_text_once_and_json_has_what_was_done_as_da
         "provider": "api",
         "model": "text-embedding-3-small",
         "sections": SECTIONS,
-        "tokens": 1057,
-        "dollars": pytest.approx(0.00002114),
-        "replaced": 0,
+        "tokens": 1067,
+        "dollars": pytest.approx(0.00002134),
         "embedded": SECTIONS,
     }
     assert err.endswith("40 sections got vectors.\n")
@@ -94,30 +96,17 @@ async def test_with_yes_it_sends_each_text_once_and_json_has_what_was_done_as_da
     assert len(api.requests) == sent
 
 
-async def test_vectors_of_another_model_are_deleted_only_once_that_was_said_and_agreed_to(
-    manuals: Command, api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_vectors_of_another_model_stay_beside_the_new_ones(
+    manuals: Command, api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await manuals("index", "--embed", "--yes")
-    write(tmp_path, SECTIONS)
-    sent = len(api.requests)
     monkeypatch.setenv("MANUALS_EMBEDDINGS_MODEL", "text-embedding-3-large")
-    _, out, _ = await manuals("index", "--embed")
-    assert "That deletes the vectors of another model, which 40 of them have.\nNothing was sent" in out
-    monkeypatch.setenv("MANUALS_EMBEDDINGS_PROVIDER", "wordllama")  # which costs nothing, but what it deletes did
-    code, out, _ = await manuals("index", "--embed")
-    assert (code, len(api.requests)) == (0, sent)
-    assert out.splitlines()[2:4] == [
-        "That deletes the vectors of another model, which 40 of them have.",
-        "Nothing was sent or deleted; add --yes to go on.",
-    ]
-    monkeypatch.setenv("MANUALS_EMBEDDINGS_PROVIDER", "api")
+    _, out, _ = await manuals("index", "--embed", "--yes")
+    assert "40 sections got vectors." in out
     monkeypatch.delenv("MANUALS_EMBEDDINGS_MODEL")
-    _, out, _ = await manuals("index", "--embed", "--yes", "--json")
-    assert (json.loads(out)["embeddings"]["sections"], json.loads(out)["embeddings"]["replaced"]) == (1, 0)
-    monkeypatch.setenv("MANUALS_EMBEDDINGS_MODEL", "text-embedding-3-large")
-    _, out, err = await manuals("index", "--embed", "--yes", "--json")
-    assert json.loads(out)["embeddings"]["replaced"] == SECTIONS + 1
-    assert "That deletes the vectors of another model, which 41 of them have." in err
+    sent = len(api.requests)
+    _, out, _ = await manuals("index", "--embed", "--yes")
+    assert (out.splitlines()[1], len(api.requests)) == ("All sections have their vectors.", sent)
 
 
 async def test_a_failure_says_why_and_what_to_do_and_the_next_run_sends_the_rest(
@@ -149,15 +138,17 @@ async def test_while_another_process_fills_the_index_nothing_is_sent_and_that_is
     manuals: Command, api: FakeApi, tmp_path: Path
 ) -> None:
     await manuals("index")
-    [file] = (tmp_path / "index").glob("*.sqlite3")
-    other = Turn(file)
-    assert other.take()
+    await manuals("find", "word")  # which makes the file
+    [file] = (tmp_path / "index").glob("*.vectors")
+    api.requests.clear()
+    other = Vectors(file)
+    assert other.take_turn(unchecked)
     code, _, err = await manuals("index", "--embed", "--yes")
     assert (code, api.requests) == (1, [])
     assert err == (
         "openai-responses-mcp: Another process is making vectors for these manuals; wait until it has ended.\n"
     )
-    other.give_back()
+    other.close()
     code, _, _ = await manuals("index", "--embed", "--yes")
     assert (code, stored(tmp_path)) == (0, SECTIONS)
     await manuals("index", "--forget")
@@ -206,7 +197,7 @@ async def test_nothing_is_sent_where_the_index_could_not_be_written(
     code, out, err = await manuals("index", "--embed", "--yes")
     assert (code, api.requests) == (1, [])
     assert "got vectors" not in out
-    assert "The vectors could not be kept, because the index is in memory only (" in err
+    assert "The vectors cannot be kept (" in err
     assert "set manuals.index_dir to a folder that can be written to." in err
 
 
@@ -217,7 +208,9 @@ async def test_it_ends_with_an_error_as_soon_as_vectors_cannot_be_kept(
     for number in range(SECTIONS, 320):
         write(tmp_path, number)
     await manuals("index")
-    [file] = (tmp_path / "index").glob("*.sqlite3")
+    await manuals("find", "word")  # which makes the file
+    [file] = (tmp_path / "index").glob("*.vectors")
+    api.requests.clear()
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
 
         def lock(asked: RecordedRequest) -> Reply:
@@ -229,7 +222,7 @@ async def test_it_ends_with_an_error_as_soon_as_vectors_cannot_be_kept(
         code, out, err = await manuals("index", "--embed", "--yes")
     assert code == 1
     assert "got vectors" not in out
-    assert "The vectors could not be kept, because the index is in memory only (another process holds its lock" in err
+    assert "The vectors cannot be kept (another process holds its lock" in err
     assert len(api.requests) <= 4  # what was under way
     assert stored(tmp_path) == 0
 
@@ -319,5 +312,5 @@ async def test_on_a_terminal_it_asks_and_only_yes_means_yes(
     code, _, _ = await manuals("index", "--embed")
     assert code == 0
     assert "Go on? [y/N] " in shown.text
-    assert ("Nothing was sent or deleted" in shown.text) != sent
+    assert ("Nothing was sent" in shown.text) != sent
     assert bool(api.requests) == sent

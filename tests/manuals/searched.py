@@ -33,7 +33,7 @@ def manual(
 ) -> Reader:
     """Return a reader of Markdown files, given by their paths; an index of theirs is made in an empty database."""
     connection = connection or in_memory()
-    for statement in store._TABLES:
+    for statement in store.INDEX.tables.values():
         connection.execute(statement)
     for statement in update._WORDS:
         connection.execute(statement.format(1))

@@ -112,20 +112,3 @@ async def test_closing_the_server_closes_the_connections(tmp_path: Path) -> None
             await client.client.wait_end()
             await trio.testing.wait_all_tasks_blocked(0.05)
         assert api.open_connections == 0
-
-
-async def test_a_search_with_another_model_deletes_no_vectors_goes_by_words_and_says_so(tmp_path: Path) -> None:
-    async with asked(tmp_path) as (client, api):
-        assert "note" not in await client.call("manual_search", query="token")
-        assert len(api.requests) == 2  # the question, and the sections
-    async with asked(tmp_path, model="text-embedding-3-large") as (client, api):
-        found = await client.call("manual_search", query="token")
-        assert len(found["results"]) == 5
-        assert found["note"] == (
-            "8 candidates have vectors of another model (api text-embedding-3-small 1); "
-            "'openai-responses-mcp manuals index --embed' replaces them."
-        )
-        assert [request.json["input"] for request in api.requests] == [["token"]]
-    async with asked(tmp_path) as (client, api):
-        assert "note" not in await client.call("manual_search", query="token")
-        assert [request.json["input"] for request in api.requests] == [["token"]]

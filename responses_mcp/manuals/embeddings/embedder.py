@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Final, NamedTuple, Protocol
 
 from responses_mcp.errors import ResponsesMcpError
-from responses_mcp.manuals.embeddings.pieces import FORM
+from responses_mcp.manuals.index.pieces import FORM
 
 USED: Final = ContextVar[dict[str, int] | None]("USED", default=None)
 """What the running call had an API embed, in its own words for tokens, and `attempts`; None where nobody asks."""

@@ -18,11 +18,11 @@ import sqlite3
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from responses_mcp.manuals.cancellation import POLL_SECONDS, CancellationCheck, FairLock, unchecked
 from responses_mcp.manuals.index.tokens import FORM
@@ -32,30 +32,37 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 APPLICATION_ID: Final = 0x6F726D63  # "ormc"
-VERSION: Final = 8 * 1000 + FORM
+VERSION: Final = 9 * 1000 + FORM
 
-_TABLES: Final = (
-    """CREATE TABLE manual (
+
+class Layout(NamedTuple):
+    """What a file has: its tables, how they are made by their names, and further statements to make it."""
+
+    version: int
+    tables: Mapping[str, str]
+    indexes: tuple[str, ...] = ()
+
+
+INDEX: Final = Layout(
+    VERSION,
+    {
+        "manual": """CREATE TABLE manual (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, generation INTEGER NOT NULL,
     files INTEGER NOT NULL, sections INTEGER NOT NULL, characters INTEGER NOT NULL
 )""",
-    """CREATE TABLE file (
+        "file": """CREATE TABLE file (
     id INTEGER PRIMARY KEY, manual INTEGER NOT NULL, path TEXT NOT NULL,
     stamp BLOB NOT NULL, digest BLOB NOT NULL, note TEXT, first INTEGER NOT NULL, sections INTEGER NOT NULL,
     UNIQUE (manual, path)
 )""",
-    "CREATE INDEX file_of_section ON file (first, sections)",
-    "CREATE TABLE model (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimensions INTEGER NOT NULL)",
-    "CREATE TABLE vector (section INTEGER PRIMARY KEY, model INTEGER NOT NULL, data BLOB NOT NULL)",
-    f"PRAGMA application_id = {APPLICATION_ID}",
-    f"PRAGMA user_version = {VERSION}",
+    },
+    ("CREATE INDEX file_of_section ON file (first, sections)",),
 )
 _STEPS: Final = 2000  # of SQLite's virtual machine between two checks: well under a millisecond
 _MOST_IDLE: Final = 4
 _TRIES: Final = 5
 _PATIENCE: Final = 3.0  # seconds, with a writer that does nothing: it may have been stopped
 _GIVEN_BACK: Final = 1.0  # seconds in which searches that meet the same broken file come to an end
-_SMALL_LOG: Final = 1024 * 1024  # bytes of the journal that may stay on a full disk
 _LARGEST_LOG: Final = 8 * 1024 * 1024  # bytes to which SQLite cuts its journal when it is done with it
 _UNREADABLE: Final = (  # how SQLite begins to say that it cannot make sense of its tables
     "no such",
@@ -93,6 +100,13 @@ def index_path(folder: Path, root: Path) -> Path:
     return folder / f"{name}-{VERSION}.sqlite3"
 
 
+def older_paths(path: Path) -> list[Path]:
+    """Return the indexes that earlier versions made of the same manuals, which have an index at `path` now."""
+    name, _, _ = path.stem.rpartition("-")
+    versions = {each: each.stem.rpartition("-")[2] for each in path.parent.glob(f"{name}-*.sqlite3")}
+    return [each for each, version in versions.items() if version.isdecimal() and int(version) < VERSION]
+
+
 def is_broken(error: Exception) -> bool:
     """Tell whether an error of SQLite says that the file is no index, or not a whole one."""
     if not isinstance(error, sqlite3.DatabaseError):
@@ -114,10 +128,11 @@ def broken(message: str) -> sqlite3.DatabaseError:
 
 
 class Store:
-    """Connections to one index. `path` None keeps it in memory, with one connection for everybody."""
+    """Connections to one file. `path` None keeps it in memory, with one connection for everybody."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, layout: Layout = INDEX) -> None:
         self.path = path
+        self._layout = layout
         self._idle: list[tuple[sqlite3.Connection, _File | None]] = []
         self._idle_lock = threading.Lock()
         # In memory for the only connection, else for opening and deleting the file. SQLite opens the journals by name a
@@ -129,7 +144,7 @@ class Store:
 
     @contextmanager
     def reading(self, check: CancellationCheck) -> Generator[sqlite3.Connection]:
-        """Give out a connection that shows one state of the index; what it does stops when `check` raises.
+        """Give out a connection that shows one state of the file; what it does stops when `check` raises.
 
         Raises Unusable when there is none to be had, sqlite3.DatabaseError when the file is broken, and what `check`
         raises.
@@ -145,29 +160,30 @@ class Store:
         Raises as above; Blocked when a writer has done nothing for three seconds, and at once as long as it goes on so.
         """
         with self._connection(check) as connection:
-            self._begin_writing(connection, check)
+            before = self.written()
+            patience = 0 if before is not None and before == self._stalled else _PATIENCE
+            try:
+                _when_unlocked(partial(connection.execute, "BEGIN IMMEDIATE"), check, patience, self.written)
+            except Blocked:
+                self._stalled = self.written()
+                raise
             yield connection
             _when_unlocked(connection.commit, check)
 
-    def shrink(self, check: CancellationCheck) -> bool:
-        """Give back the room that the journal takes, and tell whether little of it is left.
-
-        That fails while others read it, and on a disk with no room for what it holds.
-        """
+    def shrink(self, check: CancellationCheck) -> None:
+        """Give back the room that the journal takes, unless others read it or the disk is too full for it."""
         with self._connection(check) as connection, suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        state = None if self.path is None else _state_of(self.path.with_name(f"{self.path.name}-wal"))
-        return state is None or state[2] <= _SMALL_LOG
 
     def probe(self, check: CancellationCheck) -> None:
-        """Raise Unusable or sqlite3.OperationalError when nothing can be written to the index."""
+        """Raise Unusable or sqlite3.OperationalError when nothing can be written to the file."""
         with self._connection(check) as connection:
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 # To begin is allowed even where all is read-only.
-                connection.execute(f"PRAGMA user_version = {VERSION}")
+                connection.execute(f"PRAGMA user_version = {self._layout.version}")
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:  # somebody else can write
+                if not _is_busy(error):  # somebody else can write
                     raise
 
     def discard(self) -> None:
@@ -175,16 +191,15 @@ class Store:
         with self._idle_lock:
             ours = [file for _, file in self._idle]
         self._close_idle()  # Windows deletes no file that is open
-        if self.path is not None:
-            with self._lock.hold(unchecked):
-                if not ours or self._file() in ours:  # nobody has replaced it yet
-                    self._remove(self.path)
+        with self._lock.hold(unchecked):
+            if self.path is not None and (not ours or self._file() in ours):  # nobody has replaced it yet
+                self._remove(self.path)
 
     def _remove(self, path: Path) -> None:
         until = time.monotonic() + (_GIVEN_BACK if os.name == "nt" else 0)
         while True:
             try:
-                _remove(path)
+                remove(path)
             except Unusable:
                 if time.monotonic() >= until:
                     raise
@@ -204,6 +219,12 @@ class Store:
         self._closed = True
         self._close_idle()
 
+    def written(self) -> object:
+        """Return what changes whenever somebody writes to the file; None if only this object can."""
+        if self.path is None:
+            return None
+        return _state_of(self.path), _state_of(self.path.with_name(f"{self.path.name}-wal"))
+
     @contextmanager
     def _connection(self, check: CancellationCheck) -> Generator[sqlite3.Connection]:
         with self._lock.hold(check) if self.path is None else nullcontext():
@@ -216,26 +237,7 @@ class Store:
             finally:
                 self._give_back(connection, file)
 
-    def _begin_writing(self, connection: sqlite3.Connection, check: CancellationCheck) -> None:
-        state = self.written()
-        until = time.monotonic() + (0 if state is not None and state == self._stalled else _PATIENCE)
-        while not _begun(connection):
-            if (now := self.written()) != state:
-                state, until = now, time.monotonic() + _PATIENCE
-            if time.monotonic() >= until:
-                self._stalled = state
-                raise Blocked
-            check()
-            time.sleep(POLL_SECONDS)
-
-    def written(self) -> object:
-        """Return what changes whenever somebody writes to the file; None if only this object can."""
-        if self.path is None:
-            return None
-        return _state_of(self.path), _state_of(self.path.with_name(f"{self.path.name}-wal"))
-
     def _take(self, check: CancellationCheck) -> tuple[sqlite3.Connection, _File | None]:
-        # Somebody may have deleted or replaced the file: what is written to the old one would be lost.
         now = self._file()
         with self._idle_lock:
             if self._closed:
@@ -249,7 +251,7 @@ class Store:
         if taken is not None:
             return taken
         if self.path is None:
-            return _opened(":memory:", check), _MEMORY
+            return self._open(":memory:", check), _MEMORY
         with self._lock.hold(check):
             return self._opened_at(self.path, check)
 
@@ -258,7 +260,7 @@ class Store:
         for _ in range(_TRIES):
             state = _state_of(path)
             try:
-                connection = _opened(str(path), check)
+                connection = self._open(str(path), check)
             except sqlite3.DatabaseError as error:
                 why = error
                 if not is_broken(error):  # for good, or while another process replaces the file
@@ -266,7 +268,7 @@ class Store:
                     time.sleep(POLL_SECONDS)
                 # No database, or a foreign one, stands where the index should. Its number may be another's by now.
                 elif _state_of(path) == state:
-                    _remove(path)
+                    remove(path)
                     log.warning("manuals: a file that is no index stood in its place and is replaced (%s)", error)
                 continue
             file = self._file()
@@ -292,6 +294,56 @@ class Store:
             closing, self._idle = self._idle, []
         for connection, _ in closing:
             connection.close()
+
+    def _open(self, path: str, check: CancellationCheck) -> sqlite3.Connection:
+        """Open a connection; a file is made if need be. Raises sqlite3.DatabaseError, and what `check` raises."""
+        if path != ":memory:":
+            try:
+                Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise Unusable(error.strerror or type(error).__name__) from error
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            _when_unlocked(partial(self._prepare, connection, path), check, _PATIENCE)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, UnicodeDecodeError):
+                raise broken(str(error)) from error
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection, path: str) -> None:
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA journal_size_limit = {_LARGEST_LOG}")
+        connection.execute("PRAGMA temp_store = MEMORY")  # another full disk must not pass for that of the file
+        if self._is_made(connection):
+            return
+        with suppress(FileNotFoundError):  # before there is anything in it that others must not read
+            os.chmod(path, 0o600)  # noqa: PTH101
+        connection.execute("PRAGMA page_size = 16384")  # most rows fit into a half of it
+        connection.execute("PRAGMA journal_mode = WAL")  # readers go on while somebody writes
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:  # which commits, or rolls back
+            if not self._is_made(connection):  # another process may have been quicker
+                for statement in (*self._layout.tables.values(), *self._layout.indexes):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {self._layout.version}")
+
+    def _is_made(self, connection: sqlite3.Connection) -> bool:
+        """Tell whether the tables are there; raise sqlite3.DatabaseError if something else is."""
+        # One statement, so that what it says is of one state.
+        ours, version, names = connection.execute(
+            "SELECT (SELECT application_id FROM pragma_application_id), "
+            "(SELECT user_version FROM pragma_user_version), group_concat(name) FROM sqlite_master"
+        ).fetchone()
+        if (ours, version, names) == (0, 0, None):
+            return False
+        if (ours, version) != (APPLICATION_ID, self._layout.version) or not self._layout.tables.keys() <= {
+            *(names or "").split(",")
+        }:
+            raise broken("not a file of this program")
+        return True
 
 
 @contextmanager
@@ -320,25 +372,29 @@ def _stoppable(connection: sqlite3.Connection, check: CancellationCheck) -> Gene
             connection.rollback()
 
 
-def _begun(connection: sqlite3.Connection) -> bool:
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-    except sqlite3.OperationalError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
-            raise
-        return False
-    return True
+def _is_busy(error: sqlite3.OperationalError) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
-def _when_unlocked(step: Callable[[], T], check: CancellationCheck, patience: float = float("inf")) -> T:
-    """Do `step` as soon as no other connection holds a lock on the file. Waiting inside SQLite could not be stopped."""
-    until = time.monotonic() + patience
+def _when_unlocked(
+    step: Callable[[], T],
+    check: CancellationCheck,
+    patience: float = float("inf"),
+    state: Callable[[], object] = lambda: None,
+) -> T:
+    """Do `step` as soon as no other connection holds a lock on the file. Waiting inside SQLite could not be stopped.
+
+    Raises Blocked when `state` has stayed the same for `patience` seconds.
+    """
+    seen, until = state(), time.monotonic() + patience
     while True:
         try:
             return step()
         except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
+            if not _is_busy(error):
                 raise
+        if (now := state()) != seen:
+            seen, until = now, time.monotonic() + patience
         if time.monotonic() >= until:
             raise Blocked
         check()
@@ -352,75 +408,6 @@ def _begin_reading(connection: sqlite3.Connection) -> None:
     connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
 
 
-def _opened(path: str, check: CancellationCheck) -> sqlite3.Connection:
-    """Open a connection to an index, made if need be. Raises sqlite3.DatabaseError, and what `check` raises."""
-    if path != ":memory:":
-        try:
-            Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise Unusable(error.strerror or type(error).__name__) from error
-    connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
-    try:
-        _when_unlocked(partial(_prepare, connection, path), check, _PATIENCE)
-    except UnicodeDecodeError as error:
-        connection.close()
-        raise broken(str(error)) from error
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _prepare(connection: sqlite3.Connection, path: str) -> None:
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute(f"PRAGMA journal_size_limit = {_LARGEST_LOG}")
-    connection.execute("PRAGMA temp_store = MEMORY")  # another full disk must not pass for that of the index
-    if _is_index(connection):
-        return
-    with suppress(FileNotFoundError):  # before there is anything in it that others must not read
-        os.chmod(path, 0o600)  # noqa: PTH101
-    connection.execute("PRAGMA page_size = 16384")  # most rows fit into a half of it
-    connection.execute("PRAGMA journal_mode = WAL")  # readers go on while somebody writes
-    connection.execute("BEGIN IMMEDIATE")
-    with connection:  # which commits, or rolls back
-        if not _is_index(connection):  # another process may have been quicker
-            for statement in _TABLES:
-                connection.execute(statement)
-    _remove_older(Path(path))
-
-
-def _remove_older(path: Path) -> None:
-    """Remove what earlier versions made of the same manuals, unless a process has it open or vectors were paid for."""
-    name, _, _ = path.stem.rpartition("-")
-    for each in path.parent.glob(f"{name}-*.sqlite3") if name else ():
-        version = each.stem.rpartition("-")[2]
-        if not version.isdecimal() or int(version) >= VERSION:
-            continue
-        with suppress(sqlite3.Error, OSError, Unusable):
-            there = f"{each.absolute().as_uri()}?mode=rw"  # or one that is removed meanwhile would be made anew, empty
-            with closing(sqlite3.connect(there, timeout=0, isolation_level=None, uri=True)) as older:
-                unused = older.execute("SELECT 1 FROM vector LIMIT 1").fetchone() is None
-                # SQLite leaves this mode for one that needs the file alone.
-                unused = unused and older.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
-            if unused:
-                _remove(each)
-
-
-def _is_index(connection: sqlite3.Connection) -> bool:
-    """Tell whether the tables are there; raise sqlite3.DatabaseError if something else is."""
-    # One statement, so that what it says is of one state.
-    ours, version, tables, known = connection.execute(
-        "SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version), "
-        "count(*), count(CASE WHEN name IN ('manual', 'file', 'model', 'vector') THEN 1 END) "
-        "FROM sqlite_master"
-    ).fetchone()
-    if (ours, version, tables) == (0, 0, 0):
-        return False
-    if (ours, version, known) != (APPLICATION_ID, VERSION, 4):
-        raise broken("not an index of this program")
-    return True
-
-
 def _state_of(path: Path) -> tuple[int, int, int, int] | None:
     try:
         status = os.stat(path)  # noqa: PTH116  # at every use, so it has to be quick
@@ -429,7 +416,8 @@ def _state_of(path: Path) -> tuple[int, int, int, int] | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Remove a file with its journals. Raises Unusable when that cannot be done."""
     try:
         for end in ("-wal", "-shm", "-journal", ""):  # the journals first, because they must not meet the next one
             with suppress(FileNotFoundError):

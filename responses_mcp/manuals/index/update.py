@@ -27,7 +27,6 @@ from responses_mcp.manuals.formats.document import Document, Unserved
 from responses_mcp.manuals.index.rows import Entry, entries
 from responses_mcp.manuals.index.store import Blocked, Store, broken
 from responses_mcp.manuals.index.tokens import TOKENIZER, forget
-from responses_mcp.manuals.index.vectors import Kept, has_vectors
 
 TOO_LARGE: Final = "too_large"
 DISK_FULL: Final = "disk_full"
@@ -178,8 +177,7 @@ def update(
     """Do what `compare` found, a transaction at each step.
 
     Paths with a lower `order` come first. Raises Vanished when the index that was compared is no more, Hindered when a
-    writer that does nothing is in the way, or the disk is full, most files are indexed, and the journal is small or the
-    index has vectors.
+    writer that does nothing is in the way, or the disk is full and most files are indexed.
     """
     changes.hindered = None
     for batch in _batches(changes, order, check):
@@ -202,9 +200,8 @@ def update(
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
                 raise
-            # Where too little is indexed, or the journal goes on filling the disk, memory has more room.
-            small = store.shrink(check) or has_vectors(store, check)
-            if not small or changes.files < 2 * len(changes.changed):
+            store.shrink(check)
+            if changes.files < 2 * len(changes.changed):  # memory has more room
                 raise
             changes.hindered = DISK_FULL
             raise Hindered from error
@@ -288,7 +285,6 @@ class _Transaction:
         self._number = changes.number
         self._files = self._sections = self._characters = 0  # more, or fewer, than before
         self._any = False
-        self._kept = Kept(connection, manual.number)
         last = connection.execute(_LAST).fetchone()
         self._next: int = last[0] if last else 1
 
@@ -360,9 +356,6 @@ class _Transaction:
         while rows := list(islice(found, _ROWS_AT_ONCE)):  # a file of 16 MiB has too many to hold at once
             first, self._next = self._next, self._next + len(rows)
             self._connection.executemany(insert, ((number, file, *entry) for number, entry in enumerate(rows, first)))
-            self._kept.give_back(
-                (number, entry.title, entry.crumbs, entry.text) for number, entry in enumerate(rows, first)
-            )
             self._sections += len(rows)
             self._characters += sum(entry.length for entry in rows)
             self._connection.execute("UPDATE file SET sections = ? WHERE id = ?", (self._next - begin, file))
@@ -372,7 +365,6 @@ class _Transaction:
         if known is None:
             return
         numbers = range(known.first, known.first + known.sections)
-        self._kept.take(numbers)
         (length,) = self._connection.execute(
             f"SELECT coalesce(sum(length), 0) FROM words_{self._number} WHERE rowid BETWEEN ? AND ?",  # noqa: S608
             (numbers.start, numbers.stop - 1),

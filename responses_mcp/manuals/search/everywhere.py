@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from responses_mcp.manuals.embeddings.mix import MOST_COMPARED
 from responses_mcp.manuals.results.search_results import LOWEST_SCORE
+from responses_mcp.manuals.search.meaning import MOST_COMPARED, Meaning
 from responses_mcp.manuals.search.query import is_japanese, query
 from responses_mcp.manuals.search.ranking import (
     TIME_BUDGET,
@@ -25,7 +25,6 @@ from responses_mcp.manuals.words import LONG_VOWEL, foldable, normalise
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.cancellation import CancellationCheck
-    from responses_mcp.manuals.search.meaning import Meaning
     from responses_mcp.manuals.search.ranking import Scored
     from responses_mcp.manuals.search.reader import Row
     from responses_mcp.settings.model import LexicalSettings

@@ -17,7 +17,6 @@ import pytest
 
 from responses_mcp.manuals.cancellation import OutOfTime, unchecked
 from responses_mcp.manuals.index.store import APPLICATION_ID, VERSION, Store, Unusable, index_path, is_broken
-from responses_mcp.manuals.index.turn import Turn
 from tests.manuals.indexed import Shelf, after, seen, updated
 
 pytestmark = pytest.mark.rule("P17")
@@ -100,9 +99,6 @@ def test_a_reader_sees_one_state_while_others_write(store, other) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="there are no such modes")
 def test_nobody_else_may_read_the_file(store, path) -> None:
     put(store, "a")
-    turn = Turn(path)
-    assert turn.take()
-    turn.give_back()
     for each in path.parent.iterdir():
         assert stat.S_IMODE(each.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -454,27 +450,3 @@ def test_text_that_is_no_text_means_a_broken_file(store) -> None:
     assert is_broken(caught.value)
     assert not is_broken(sqlite3.ProgrammingError("Cannot operate on a closed database."))
     assert not is_broken(ValueError("decode"))
-
-
-def indexed(path: Path) -> Store:
-    """Return the store of an index that has one manual."""
-    store = Store(path)
-    put(store, "m")
-    return store
-
-
-@pytest.mark.parametrize("use", ["nobody", "another process", "paid vectors", "a newer version", "other manuals"])
-def test_a_new_index_takes_the_place_of_older_ones_that_nobody_uses(tmp_path: Path, use: str) -> None:
-    ours = index_path(tmp_path, tmp_path / "manuals")
-    name = {"a newer version": f"{ours.name[:24]}-{VERSION + 1000}", "other manuals": f"{'0' * 24}-7003"}
-    older = tmp_path / f"{name.get(use, f'{ours.name[:24]}-7003')}.sqlite3"
-    holder = indexed(older)
-    if use == "paid vectors":
-        with holder.writing(unchecked) as connection:
-            connection.execute("INSERT INTO vector (section, model, data) VALUES (1, 1, x'00')")
-    if use != "another process":
-        holder.close()
-    indexed(ours).close()
-    assert {each.name for each in tmp_path.glob("*.sqlite3*")} >= {ours.name}
-    assert older.exists() == (use != "nobody")
-    holder.close()

@@ -1,9 +1,8 @@
 """Searches that compare meaning, through `Manuals`: what rises, what is asked for, and what happens when that fails."""
 
 import sqlite3
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, closing, contextmanager
-from functools import partial
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +10,19 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from responses_mcp.manuals.cancellation import CancellationCheck
-from responses_mcp.manuals.embeddings import filling
 from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed
 from responses_mcp.manuals.embeddings.endpoint import EmbeddingsEndpoint
+from responses_mcp.manuals.embeddings.vectors import packed
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.index.store import Store
+from responses_mcp.manuals.index.pieces import pieces
+from responses_mcp.manuals.index.store import index_path
 from responses_mcp.manuals.library import Library
 from responses_mcp.manuals.requests import FindRequest, HitsRequest, SearchRequest
 from responses_mcp.manuals.service import Manuals
 from responses_mcp.manuals.threads import Times
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.settings.model import EmbeddingsSettings, ManualsSettings, OpenAISettings, RequestSettings, Settings
-from responses_mcp.testing import FakeApi, Hang, Json, count_words, open_fake_api
+from responses_mcp.testing import FakeApi, Hang, Json, open_fake_api
 from responses_mcp.testing.client import connected_client
 from tests.manuals.embeddings.stub import StubEmbedder, fail
 from tests.manuals.test_service import limit
@@ -87,9 +86,10 @@ async def found(manuals: Manuals, query: str = QUERY, **given: Any) -> tuple[lis
 
 
 def stored(root: Path) -> int:
-    [file] = (root.parent / "index").glob("*.sqlite3")
-    with closing(sqlite3.connect(file)) as connection:
-        count: int = connection.execute("SELECT count(*) FROM vector").fetchone()[0]
+    count = 0
+    for file in (root.parent / "index").glob("*.vectors"):
+        with closing(sqlite3.connect(file)) as connection:
+            count += connection.execute("SELECT count(*) FROM vector").fetchone()[0]
     return count
 
 
@@ -181,8 +181,22 @@ async def test_a_slow_provider_costs_a_search_its_patience_and_the_next_one_noth
         for _ in range(2):
             paths, applied = await found(manuals)
             assert paths[0] == "a-words.md"
-            assert "no embeddings within 0.05 s" in applied["meaning_failure_reason"]
+            assert "no embeddings within 0.05 s." in applied["meaning_failure_reason"]
         assert len(stub.asked) == 1
+        stub.before, stub.rest = trio.lowlevel.checkpoint, 0.0
+        with trio.move_on_after(10):
+            while applied["meaning_failure_reason"] is not None and "within" in applied["meaning_failure_reason"]:
+                manuals._comparing._resting_until = 0.0
+                _, applied = await found(manuals)
+        assert len(stub.asked) == 2
+
+
+async def test_the_last_questions_are_remembered_however_they_are_written_and_long_ones_are_cut(root: Path) -> None:
+    stub = embedder()
+    async with opened(root, stub) as manuals:
+        for query in ("Rotate  KEYS", "rotate keys", "word " * 200_000):
+            await found(manuals, query)
+        assert [len(text) for text in stub.texts if "\n" not in text] == [len("rotate keys"), 2000]
 
 
 async def test_the_time_of_the_search_itself_is_not_the_patience_with_the_provider(
@@ -219,65 +233,82 @@ async def test_a_result_that_was_not_compared_is_not_kept_for_the_same_question(
         assert modes == ["miss", "miss", "miss", "exact"]
 
 
-async def test_vectors_of_another_model_or_length_are_not_compared(root: Path) -> None:
+async def test_each_model_has_vectors_of_its_own_and_those_of_another_length_stay_as_they_are(root: Path) -> None:
     async with opened(root, embedder()) as manuals:
         await manuals.index("shop")
         await manuals.embed("shop")
-    for other in (StubEmbedder(name="other"), StubEmbedder(dimensions=32)):
-        async with opened(root, other) as manuals:
-            paths, applied = await found(manuals)
-            assert (paths[0], applied["ranked_by"]) == ("a-words.md", "words")
     async with opened(root, StubEmbedder(name="other")) as manuals:
-        assert (await manuals.outstanding("shop")).sections == 8
+        assert (await found(manuals))[1]["ranked_by"] == "words"
         assert await manuals.embed("shop") == 8
         assert (await manuals.outstanding("shop")).sections == 0
-
-
-async def test_nothing_replaces_the_vectors_of_a_model_that_gives_another_length_than_before(root: Path) -> None:
-    async with opened(root, embedder()) as manuals:
-        await manuals.index("shop")
-        await manuals.embed("shop")
     shorter = StubEmbedder(dimensions=32)
     shorter.few = 8
     async with opened(root, shorter) as manuals:
-        for _ in range(2):
-            paths, applied = await found(manuals)
-            assert (paths[0], applied["ranked_by"]) == ("a-words.md", "words")
-            assert applied["meaning_failure_reason"] == (
-                "The model gives vectors of 32 numbers and the index has some of 64; run 'openai-responses-mcp manuals "
-                "index --forget', and then 'openai-responses-mcp manuals index --embed'."
-            )
-        assert shorter.asked == [[QUERY]]
-        assert stored(root) == 8
+        paths, applied = await found(manuals)
+        assert (paths[0], applied["ranked_by"]) == ("a-words.md", "words")
+        assert applied["meaning_failure_reason"] == (
+            "The model gives vectors of 32 numbers, and others have 64; run 'openai-responses-mcp manuals index "
+            "--forget', and then 'openai-responses-mcp manuals index --embed'."
+        )
+        (root / "shop/new.md").write_text(page("New", "renew"), encoding="utf-8")
+        await manuals.index("shop")
+        with pytest.raises(EmbeddingFailed, match=r"of 32 numbers, and others have 64; run .* --forget"):
+            await manuals.embed("shop")
     async with opened(root, embedder()) as manuals:
         assert (await found(manuals))[0][0] == "b-meaning.md"
-    (root / "shop/new.md").write_text(page("New", "renew"), encoding="utf-8")
-    async with opened(root, StubEmbedder(dimensions=32)) as manuals:
-        await manuals.index("shop")
-        with pytest.raises(EmbeddingFailed, match=r"of 32 numbers and the index has some of 64; run .* --forget"):
-            await manuals.embed("shop")
-        assert stored(root) == 8
-    async with opened(root, embedder()) as manuals:
-        assert (await manuals.outstanding("shop")).sections == 1
-        assert await manuals.embed("shop") == 1
+        assert stored(root) == 17
 
 
-async def test_a_question_of_zeros_of_another_length_than_before_is_told_like_any_other(root: Path) -> None:
-    async with opened(root, embedder()) as manuals:
+async def test_vectors_outlive_the_index_and_files_that_go_and_come_back_under_another_name(root: Path) -> None:
+    stub = embedder()
+    async with opened(root, stub) as manuals:
         await manuals.index("shop")
         await manuals.embed("shop")
-    for query in (QUERY, beyond(32)):
-        async with opened(root, StubEmbedder(dimensions=32)) as manuals:
-            _, applied = await found(manuals, query)
-            assert applied["ranked_by"] == "words"
-            assert applied["meaning_failure_reason"].startswith(
-                "The model gives vectors of 32 numbers and the index has some of 64; run "
-            )
+        content = (root / "shop/b-meaning.md").read_bytes()
+        (root / "shop/b-meaning.md").unlink()
+        await manuals.index("shop")
+        (root / "shop/c-meaning.md").write_bytes(content)
+        await manuals.index("shop")
+        assert (await manuals.outstanding("shop")).sections == 0
+    for file in (root.parent / "index").glob("*.sqlite3*"):
+        file.unlink()
+    async with opened(root, stub) as manuals:
+        assert (await found(manuals))[0][0] == "c-meaning.md"
+        assert await manuals.embed("shop") == 0
 
 
-def beyond(most: int) -> str:
-    """Return a word of which the first so many numbers are zeros."""
-    return next(word for word in map("word{}".format, range(99)) if not any(count_words([word])[0][:most]))
+@pytest.mark.parametrize("use", ["nobody", "another process", "a newer version", "other manuals"])
+async def test_a_new_index_takes_the_place_of_older_ones_that_nobody_uses_with_their_vectors(
+    root: Path, use: str
+) -> None:
+    ours = index_path(root.parent / "index", root)
+    older = ours.with_name(f"{ours.name[:24]}-8004.sqlite3")
+    if use in ("a newer version", "other manuals"):
+        older = ours.with_name(f"{ours.name[:24]}-99004.sqlite3" if use == "a newer version" else "0-8004.sqlite3")
+    older.parent.mkdir()
+    stub = embedder()
+    texts = [*pieces("Second", "", f"renew the certificate {SAME_MEANING}".rstrip())]
+    data = b"".join(map(packed, await stub.embed(texts)))
+    with closing(sqlite3.connect(older, isolation_level=None)) as holder:
+        for statement in (
+            "PRAGMA journal_mode = WAL",
+            "CREATE TABLE manual (id, name)",
+            "INSERT INTO manual VALUES (7, 'shop')",
+            "CREATE TABLE model (id, name, dimensions)",
+            "INSERT INTO model VALUES (1, 'stub 1', 64)",
+            "CREATE TABLE vector (section, model, data)",
+            "CREATE VIRTUAL TABLE words_7 USING fts5(title, crumbs, text)",
+        ):
+            holder.execute(statement)
+        row = ("Second", "", f"renew the certificate {SAME_MEANING}".rstrip())
+        holder.execute("INSERT INTO words_7 (rowid, title, crumbs, text) VALUES (3, ?, ?, ?)", row)
+        holder.execute("INSERT INTO vector VALUES (3, 1, ?)", (data,))
+        if use != "another process":
+            holder.close()
+        async with opened(root, stub) as manuals:
+            await manuals.index("shop")
+            assert (await manuals.outstanding("shop")).sections == (7 if use == "nobody" else 8)
+        assert older.exists() == (use != "nobody")
 
 
 async def test_a_few_vectors_of_another_length_than_the_question_cost_the_others_nothing(root: Path) -> None:
@@ -294,7 +325,7 @@ async def test_a_few_vectors_of_another_length_than_the_question_cost_the_others
         stub.before = shorten
         _, applied = await found(manuals)
         assert applied["ranked_by"] == "words and meaning"
-        assert applied["meaning_failure_reason"] == "The provider gave vectors of 32 and of 64 numbers; use one model."
+        assert "The model gives vectors of 32 numbers, and others have 64; run " in applied["meaning_failure_reason"]
         assert stored(root) == 8
 
 
@@ -358,7 +389,7 @@ async def test_a_fill_that_was_cancelled_or_failed_leaves_the_manuals_to_the_nex
         assert await others.embed("shop") == 8
 
 
-async def test_a_section_that_changes_while_it_is_embedded_gets_no_vector_of_its_old_text(root: Path) -> None:
+async def test_a_section_that_changes_while_it_is_embedded_gets_a_vector_of_its_new_text(root: Path) -> None:
     stub = embedder()
     async with opened(root, stub) as manuals:
         await manuals.index("shop")
@@ -371,13 +402,50 @@ async def test_a_section_that_changes_while_it_is_embedded_gets_no_vector_of_its
             await manuals.index("shop")
 
         stub.before = change
-        assert await manuals.embed("shop") == 8  # the other seven, and then the new one
-        assert [text for text in stub.texts if text.startswith("Second")] == [
-            f"Second\nrenew the certificate {SAME_MEANING}".rstrip(),
-            "Second\nsomething else of the certificate",
-        ]
-        assert stored(root) == 8
+        assert await manuals.embed("shop") == 9
+        assert "Second\nsomething else of the certificate" in stub.texts
         assert (await manuals.outstanding("shop")).sections == 0
+
+
+async def test_requests_of_a_fill_are_bounded_and_a_few_at_once(root: Path) -> None:
+    for number in range(200):
+        (root / f"shop/more{number}.md").write_text(page(f"More {number}", "text " * 400), encoding="utf-8")
+    stub = embedder()
+    running = most = 0
+
+    async def count() -> None:
+        nonlocal running, most
+        running, most = running + 1, max(most, running + 1)
+        await trio.sleep(0.3)
+        running -= 1
+
+    stub.before = count
+    async with opened(root, stub) as manuals:
+        await manuals.index("shop")
+        assert await manuals.embed("shop", most=150) == 150
+        assert await manuals.embed("shop") == 58
+        assert len(stub.texts) == len(set(stub.texts))
+    assert most == 4
+    assert all(len(texts) <= 32 and sum(map(len, texts)) <= 40_000 for texts in stub.asked)
+
+
+async def test_what_is_under_way_at_a_failure_is_kept_and_no_more_is_begun(root: Path) -> None:
+    for number in range(200):
+        (root / f"shop/more{number}.md").write_text(page(f"More {number}", f"text {number}"), encoding="utf-8")
+    stub = embedder()
+
+    async def fail_first() -> None:
+        if len(stub.asked) == 1:
+            await trio.sleep(0.1)
+            await fail()
+        await trio.sleep(0.3)
+
+    stub.before = fail_first
+    async with opened(root, stub) as manuals:
+        await manuals.index("shop")
+        with pytest.raises(EmbeddingFailed, match="It is down"):
+            await manuals.embed("shop")
+    assert (stored(root), len(stub.asked)) == (32 * 3, 4)
 
 
 async def test_what_was_embedded_before_a_failure_is_not_sent_again(root: Path) -> None:
@@ -408,73 +476,12 @@ async def test_where_no_batch_could_be_kept_nothing_is_sent(root: Path, limit: C
     stub = embedder()
     async with opened(root, stub) as manuals:
         await manuals.index("shop")
+        assert (await manuals.outstanding("shop")).sections == 8
         limit(1)
-        with pytest.raises(ManualsError, match=r"in memory only \(database or disk is full\); make room"):
+        with pytest.raises(EmbeddingFailed, match=r"database or disk is full\); make room"):
             await manuals.embed("shop")
     assert stub.asked == []
     async with opened(root, stub) as manuals:
-        await manuals.index("shop")
-        assert await manuals.embed("shop") == 8
-    with closing(sqlite3.connect(next(root.parent.glob("index/*.sqlite3")))) as connection:
-        assert connection.execute("SELECT count(*) FROM vector WHERE section = 0").fetchone() == (0,)
-
-
-async def test_an_index_that_is_removed_while_it_is_filled_is_told_and_filled_by_the_next(root: Path) -> None:
-    def remove(done: int) -> None:
-        for file in root.parent.glob("index/*.sqlite3*"):
-            file.unlink()
-
-    async with opened(root, embedder()) as manuals:
-        await manuals.index("shop")
-        with pytest.raises(ManualsError, match="was removed"):
-            await manuals.embed("shop", on_progress=remove)
-        await manuals.index("shop")
-        assert await manuals.embed("shop") == 8
-
-
-async def test_an_index_that_breaks_while_it_is_filled_is_made_anew_and_told_and_filled_by_the_next(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(root, embedder()) as manuals:
-        await manuals.index("shop")
-        real = Library.keep
-
-        def broken(*given: Any, **more: Any) -> int:
-            monkeypatch.setattr(Library, "keep", real)
-            error = sqlite3.DatabaseError("database disk image is malformed")
-            error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-            raise error
-
-        monkeypatch.setattr(Library, "keep", broken)
-        with pytest.raises(ManualsError, match="was broken and is made anew"):
-            await manuals.embed("shop")
-        await manuals.index("shop")
-        assert await manuals.embed("shop") == 8
-
-
-async def test_a_batch_that_is_written_while_another_begins_makes_no_other_index_of_it(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    batch: list[Callable[[], int]] = []
-    real_keep, real_reading = Library.keep, Store.reading
-
-    def held(library: Library, *given: Any, **more: Any) -> int:
-        monkeypatch.setattr(Library, "keep", real_keep)
-        batch.append(partial(real_keep, library, *given, **more))
-        return len(given[1])
-
-    @contextmanager
-    def reading(store: Store, check: CancellationCheck) -> Generator[sqlite3.Connection]:
-        with real_reading(store, check) as connection:
-            while batch:
-                batch.pop()()
-            yield connection
-
-    monkeypatch.setattr(Store, "reading", reading)
-    monkeypatch.setattr(Library, "keep", held)
-    monkeypatch.setattr(filling, "MOST_TEXTS", 1)
-    async with opened(root, embedder()) as manuals:
-        await manuals.index("shop")
         assert await manuals.embed("shop") == 8
 
 
