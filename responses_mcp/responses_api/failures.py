@@ -453,10 +453,9 @@ def settings_to_change(error: UpstreamError, body: JsonObject, models: Mapping[s
         source = f" The model is {model[:_LONGEST_WORD]}, from {settings}." if settings else ""
         words = source + note_on_end(model, time.strftime("%Y-%m-%d", time.gmtime()))
     elif error.kind == "domains":
-        filters = as_object(next(objects(body.get("tools"), repeat(None, 1)), {}).get("filters"))
-        named = [
-            str(each) for names in filters.values() if isinstance(names, list) for each in cast("list[object]", names)
-        ]
+        filters = as_object(next(objects(body.get("tools"), repeat(None, 1)), JsonObject()).get("filters"))
+        lists = (cast("list[object]", names) for names in filters.values() if isinstance(names, list))
+        named = [str(each) for names in lists for each in names]
         more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
         words = f" The search names {', '.join(named[:_MOST_NAMED])}{more}." if named else ""
     else:

@@ -107,7 +107,7 @@ def changes_after(
         if ranks := ranks - {at := order.index(asked)}:  # of two equally near, the one that thinks more
             learnt["reasoning", asked] = order[min(ranks, key=lambda rank: (abs(rank - at), -rank))]
             refused -= {"reasoning"}
-    learnt |= {(name, None): None for name in refused | ({"stream_options"} if "stream" in refused else set())}
+    learnt |= {(name, None): None for name in refused | ({"stream_options"} if "stream" in refused else set[str]())}
     return None if fit(body, learnt, fixed) == sent else learnt
 
 
