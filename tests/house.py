@@ -11,6 +11,7 @@ import ast
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -252,22 +253,21 @@ def files_of_tests() -> list[Path]:
 
 
 def drawn() -> str:
-    """Return the package as a tree, with the first sentence of each file."""
-    rows = ["responses_mcp/"]
-    above: tuple[str, ...] = ()
-    # Files first, then the folders beside them.
-    for file in sorted(FILES.values(), key=lambda file: [(part.count(".") == 0, part) for part in file.parts]):
-        parts = file.relative_to(PACKAGE).parts
+    """Return the folders of the package, each with the first sentence of its docstring and the names of its modules."""
+    rows: list[str] = []
+    for folder in sorted({file.parent for file in FILES.values()}):
+        said = (ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or "").partition(
+            "\n"
+        )[0]
+        names = ", ".join(
+            sorted(each.stem for each in FILES.values() if each.parent == folder and each.stem != "__init__")
+        )
         rows += [
-            f"{'  ' * depth}{parts[depth - 1]}/" for depth in range(1, len(parts)) if parts[:depth] != above[:depth]
+            f"{folder.relative_to(PACKAGE.parent).as_posix()}/",
+            *textwrap.wrap(said, 112),
+            *textwrap.wrap(names, 112),
         ]
-        above = parts[:-1]
-        said = (ast.get_docstring(tree(name_of(file))) or "").partition("\n")[0]
-        if file.name != "__init__.py":
-            rows.append(f"{'  ' * len(parts)}{parts[-1]:<{30 - 2 * len(parts)}}{said}")
-        elif len(parts) > 1:
-            rows[-1] = f"{rows[-1]:<30}{said}"
-    return "".join(f"{row}\n" for row in rows)
+    return "".join(row + "\n" if row.endswith("/") and " " not in row else f"    {row}\n" for row in rows)
 
 
 def private_names(file: Path) -> set[str]:
