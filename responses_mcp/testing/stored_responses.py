@@ -18,17 +18,12 @@ import trio
 
 from . import bodies
 from .event_stream import stream_events
-from .items import Body, reasoning
+from .items import Body
 from .replies import Closed, Ending, Error, Json, Pause, Reply, Step, chunk, event_bytes, last_chunk, stream_head
 
 MOST_RESPONSES = 1000
 MOST_LEVELS = 100
 _NUMBER = re.compile(r"-1|[0-9]{1,9}")
-
-# What a model's page says of its effort. Those of the o-series and from GPT-5 on reason, unless they are for chat; the
-# versions 5.1, 5.2 and 5.4, but for their codex and pro models, only where an effort is asked for.
-REASONS = re.compile(r"(?:o[0-9]|gpt-(?:[5-9]|[0-9]{2}))(?!.*-chat)")
-ONLY_IF_ASKED = re.compile(r"gpt-5\.[124](?!.*-(?:codex|pro))")
 
 Compose = Callable[[Mapping[str, Any]], Body]
 """Makes the finished response of a request. What the API echoes, such as `background`, is set afterwards."""
@@ -104,13 +99,10 @@ class StoredResponses:
     """
 
     compose: Compose
-    """Makes the finished responses; at first `thoughtful_echo`."""
+    """Makes the finished responses; at first `echo_in_form`."""
 
     interval: float
     """Seconds between two events of a response; at first 0, with which a response is finished at once."""
-
-    kept: float | None
-    """Seconds after which a response is forgotten; None keeps it."""
 
     faults: Faults
     """What goes wrong with the responses to come."""
@@ -119,9 +111,8 @@ class StoredResponses:
     """The last `MOST_RESPONSES` that were made, stored or not, in order: what would have been paid for."""
 
     def __init__(self) -> None:
-        self.compose = thoughtful_echo
+        self.compose = echo_in_form
         self.interval = 0.0
-        self.kept = None
         self.faults = Faults()
         self.responses = {}
 
@@ -209,9 +200,8 @@ class StoredResponses:
         response = self.responses.get(name) if isinstance(name, str) else None
         if response is None or not response.finished["store"]:
             return None
-        age = trio.current_time() - response.created
-        limits = (self.kept, response.faults.gone_after)
-        return None if any(limit is not None and age >= limit for limit in limits) else response
+        gone_after = response.faults.gone_after
+        return None if gone_after is not None and trio.current_time() - response.created >= gone_after else response
 
 
 @dataclass(frozen=True)
@@ -260,20 +250,12 @@ def _not_found(name: str) -> Body:
     return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
 
 
-def thoughtful_echo(request: Mapping[str, Any]) -> Body:
-    """Return the echo of a request (`bodies.echo`), behind a reasoning item if the model reasons at this effort.
+def echo_in_form(request: Mapping[str, Any]) -> Body:
+    """Return the echo of a request (`bodies.echo`).
 
-    Its content is encrypted if ``include`` asks for that. Where ``text.format`` has a JSON schema, the text is the
-    least value of that schema, with the query in its texts.
+    Where ``text.format`` has a JSON schema, the text is the least value of that schema, with the query in its texts.
     """
     body = bodies.echo(request)
-    body["reasoning"]["effort"] = effort = _effort(request)
-    if effort not in (None, "none"):
-        thought = reasoning()
-        include: Any = request.get("include")
-        if isinstance(include, list) and "reasoning.encrypted_content" in include:
-            thought["encrypted_content"] = f"gAAAA{thought['id']}"
-        body["output"].insert(0, thought)
     wanted = _object(_object(request.get("text")).get("format"))
     if wanted.get("type") == "json_schema":
         message = body["output"][-1]
@@ -282,15 +264,6 @@ def thoughtful_echo(request: Mapping[str, Any]) -> Body:
         text = json.dumps(least_value(_object(wanted.get("schema")), bodies.query_of(request)))
         message["content"] = [{**part, "text": text, "annotations": []}]
     return body
-
-
-def _effort(request: Mapping[str, Any]) -> str | None:
-    """Return the effort that is asked for, or else the model's usual one; None for a model that has none."""
-    model = str(request.get("model")).rpartition("/")[2]
-    if not REASONS.match(model):
-        return None
-    usual = "none" if ONLY_IF_ASKED.match(model) else "medium"
-    return _object(request.get("reasoning")).get("effort") or usual
 
 
 def _object(given: Any) -> Body:

@@ -196,7 +196,7 @@ from tests.responses_api.test_background import asking
 upstream = slow(0.01)
 
 def strike(phase):
-    if phase == "thinking":
+    if phase == "searching":
         signal.raise_signal(signal.SIGINT)
 
 async def main():

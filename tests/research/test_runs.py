@@ -39,7 +39,7 @@ from responses_mcp.responses_api.http.connections import Reader, Request
 from responses_mcp.settings.model import Profile
 from responses_mcp.testing import Closed, Error, Hang, Json, Reply, Sse, as_stream, bodies, open_fake_api
 from responses_mcp.testing.event_stream import stream_events
-from responses_mcp.testing.stored_responses import thoughtful_echo
+from responses_mcp.testing.stored_responses import echo_in_form
 from responses_mcp.usage.models import AS_OF
 from tests.research.upstream import (
     KEY,
@@ -799,7 +799,7 @@ async def test_the_seconds_of_a_run_do_not_follow_a_clock_that_is_set(tmp_path: 
 
 async def test_data_that_does_not_fit_its_schema_is_told_with_the_text(tmp_path: Path) -> None:
     upstream = slow()
-    upstream.stored.compose = lambda wanted: {**thoughtful_echo(wanted), "text": wanted["text"]}
+    upstream.stored.compose = lambda wanted: {**echo_in_form(wanted), "text": wanted["text"]}
     schema = {"type": "object", "properties": {"why": {"type": "string"}}, "required": ["why"]}
     async with researching(upstream, tmp_path) as research:
         view = await ended(research, await research.start("why?", output_schema=schema))

@@ -1,6 +1,5 @@
 """The fake's `/embeddings`, held against the official client: shapes, both forms of numbers, refusals."""
 
-import math
 from typing import Any
 
 import openai
@@ -34,12 +33,6 @@ async def test_the_official_client_gets_vectors_of_its_texts_in_order(form: dict
             assert vector.embedding == pytest.approx(expected, abs=1e-6)
 
 
-async def test_one_text_and_fewer_dimensions_can_be_asked_for() -> None:
-    async with open_fake_api() as api:
-        found = await created(api, model="m", input="logs", dimensions=8)
-    assert [len(each.embedding) for each in found.data] == [8]
-
-
 async def test_a_test_brings_vectors_of_its_own() -> None:
     async with open_fake_api(embed=lambda texts: [[float(len(text))] for text in texts]) as api:
         found = await created(api, model="m", input=["a", "abc"])
@@ -53,13 +46,3 @@ def test_what_the_api_refuses_the_fake_refuses(body: object) -> None:
     reply = answer_with_embeddings(body)
     assert isinstance(reply, Error)
     assert reply.status == 400
-
-
-def test_the_more_words_two_texts_share_the_more_alike_they_are() -> None:
-    one, near, far, nothing = count_words(["rotate the keys", "rotate keys", "weather", ""])
-
-    def alike(other: list[float]) -> float:
-        return math.fsum(a * b for a, b in zip(one, other, strict=True))
-
-    assert alike(near) > 0.5 > alike(far)
-    assert alike(nothing) == 0

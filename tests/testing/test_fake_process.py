@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import sys
 import urllib.error
 import urllib.request
@@ -79,13 +78,6 @@ async def test_it_answers_and_records_until_a_signal_and_exits_with_0(name: str,
     assert first["at"] <= second["at"]
 
 
-async def test_it_keeps_its_answers() -> None:
-    async with process("--latency", "0.01") as (_, url):
-        _, body = await trio.to_thread.run_sync(ask, url)
-        found = urllib.request.Request(f"{url}/responses/{body['id']}")
-        assert await trio.to_thread.run_sync(fetch, found) == (200, body)
-
-
 async def test_it_answers_with_the_status_that_was_asked_for() -> None:
     async with process("--status", "503", "--latency", "0.01") as (_, url):
         status, body = await trio.to_thread.run_sync(ask, url)
@@ -99,19 +91,6 @@ def test_a_number_that_cannot_be_meant_is_refused(option: str, capsys: pytest.Ca
     with pytest.raises(SystemExit, match="2"):
         main([option])
     assert "must be a number from" in capsys.readouterr().err
-
-
-def test_a_record_that_cannot_be_written_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record = tmp_path / "no" / "such"
-    assert main(["--record", str(record)]) == 1
-    assert capsys.readouterr().err.startswith(f"--record: {record} cannot be written (")
-
-
-def test_a_port_that_is_taken_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        assert main(["--port", str(port)]) == 1
-    assert capsys.readouterr().err.startswith(f"port {port} cannot be listened on (")
 
 
 @SIGNALS

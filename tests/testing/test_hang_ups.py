@@ -79,19 +79,6 @@ async def test_closing_after_the_reply_is_no_hang_up() -> None:
         assert scope.cancelled_caught
 
 
-async def test_one_hang_up_leaves_the_other_connections_alone() -> None:
-    async with fake(Hang(), Hang()) as api, connected(api) as first, connected(api) as second:
-        await first.send(post("a"))
-        await api.wait_requests(1)
-        await second.send(post("b"))
-        await api.wait_requests(2)
-        await first.stream.aclose()
-        await api.requests[0].wait_hung_up()
-        assert api.requests[1].hung_up is None
-        async with connected(api) as third:
-            assert (await third.ask()).status == 200
-
-
 async def test_every_event_is_told_to_the_observer_once_and_in_order() -> None:
     told: list[tuple[str, int]] = []
     async with fake(Json({}), Hang(), observer=lambda event, request: told.append((event, request.index))) as api:

@@ -63,19 +63,6 @@ async def test_scripted_json_stays_json_where_a_stream_was_asked_for() -> None:
         assert (await client.ask(stream=True)).headers["content-type"] == "application/json"
 
 
-async def test_a_lone_surrogate_reaches_the_peer_as_an_escape() -> None:
-    async with fake(Json({"text": "\ud83d é"})) as api, connected(api) as client:
-        assert (await client.ask()).body == b'{"text":"\\ud83d \\u00e9"}'
-
-
-async def test_latency_passes_before_the_first_byte() -> None:
-    async with fake(Json({}, latency=0.02)) as api, connected(api) as client:
-        await client.ask()
-        (request,) = api.requests
-        assert request.answered is not None
-        assert request.answered - request.arrived >= 0.02
-
-
 @pytest.mark.parametrize("reply", [Drip({"n": 1}, 3, 0.5), Sse([b"one", b"two", b"three"], interval=0.5)])
 def test_the_interval_lies_between_the_pieces_and_not_around_them(reply: Reply) -> None:
     kinds = ["pause" if step == Pause(0.5) else "bytes" for step in reply.steps("req_1")][1:]

@@ -82,7 +82,7 @@ async def test_a_quick_run_is_answered_by_the_call_that_begins_it(tmp_path: Path
                 "attempts": 1,
             },
             "cost": {"usd": 0.035158, "prices_as_of": AS_OF},
-            "seconds": 19.0,
+            "seconds": 17.0,
         }
 
 
