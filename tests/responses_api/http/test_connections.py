@@ -160,22 +160,6 @@ async def test_above_the_limit_requests_wait_and_are_served_in_order() -> None:
             assert fake.connections == 1
 
 
-async def test_five_hundred_requests_at_once_get_five_hundred_answers_each_its_own() -> None:
-    answers: dict[int, str] = {}
-    with trio.fail_after(2 * WAIT):
-        async with open_fake_api() as fake, connections(fake) as over:
-
-            async def ask_numbered(number: int) -> None:
-                reply = await ask(over, fake, f"question {number};")
-                answers[number] = reply.body.decode()
-
-            async with trio.open_nursery() as nursery:
-                for number in range(500):
-                    nursery.start_soon(ask_numbered, number)
-    assert len(answers) == 500
-    assert all(f"question {number};" in text for number, text in answers.items())
-
-
 class _Rounds(trio.abc.Instrument):
     """Counts how often Trio has looked at all tasks."""
 

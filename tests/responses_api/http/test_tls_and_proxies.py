@@ -1,7 +1,6 @@
 """TLS and proxies as companies have them, by the usual environment variables."""
 
 import os
-import ssl
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import trio
 import trustme
 
 from responses_mcp.errors import ConnectionFailed
-from responses_mcp.responses_api.http import open_connections
 from responses_mcp.responses_api.http.network import route_to
 from responses_mcp.testing import open_fake_api
 from tests.processes import WAIT
@@ -18,7 +16,6 @@ from tests.responses_api.http.network import (
     REMOTE,
     bare_environment,
     open_proxy,
-    post,
     real_api,
     server_context,
     tls_front,
@@ -232,23 +229,6 @@ async def test_https_goes_through_a_tunnel_which_sees_neither_key_nor_question(
             assert proxy.lines == [f"CONNECT {url.removeprefix('https://').removesuffix('/v1')} HTTP/1.1"]
             assert "kkkk" not in proxy.heads[0]
             assert fake.requests[0].headers["authorization"] == "Bearer " + "k" * 20
-
-
-async def test_the_certificate_store_is_read_once_for_all_connections_also_those_to_a_proxy(
-    monkeypatch: pytest.MonkeyPatch, ca: trustme.CA, tmp_path: Path
-) -> None:
-    trust(monkeypatch, ca, tmp_path / "ca.pem")
-    with trio.fail_after(WAIT):
-        async with (
-            open_fake_api() as fake,
-            tls_front(fake.base_url, ca, REMOTE) as url,
-            open_proxy(tls=server_context(ca, "localhost")) as proxy,
-        ):
-            monkeypatch.setenv("HTTPS_PROXY", f"https://localhost:{proxy.port}")
-            over = await open_connections(url, limit=2)
-            monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", None)
-            assert (await post(over, f"{url}/responses", b'{"input": "x"}')).status == 200
-            await over.aclose()
 
 
 @pytest.mark.parametrize(("refusal", "retryable"), [

@@ -105,11 +105,6 @@ def test_private_citation_marks_are_removed(text: str, clean: str) -> None:
     assert without_markers(text) == clean
 
 
-@given(st.text(st.sampled_from("ab\n\ue200\ue201\ue202\ue204")))
-def test_no_private_mark_survives(text: str) -> None:
-    assert not set(without_markers(text)) & {chr(code) for code in range(0xE200, 0xE210)}
-
-
 @pytest.mark.parametrize(("text", "seen"), [
     ("  two\n a\x00b\x1b[31mc\x7f\x85d\t", "two abc d"), ("vector<int> &amp; <b>a</b>", "vector<int> &amp; <b>a</b>"),
     ("a\u202eb\ufeffc\U000e0041", "abc"), ("said \ue200cite\ue202turn0search0\ue201.", "said ."),
