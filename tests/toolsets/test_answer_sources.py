@@ -44,6 +44,7 @@ async def answered(text: str, *urls: str) -> str:
     "出典：", "**出典**", "## 出典：", "【出典】", "■出典", "情報源：", "主な情報源", "参考", "参考文献", "参考リンク：", "引用元：", "出典一覧",
     "出典（閲覧日つき）：", "Key sources:", "Sources and dates:", "Sources & references", "List of sources:", "Sources / 出典:", "情報源（Sources）",
     "出典・参考文献：", "参照した情報源：", "Sources\n-------", "<summary>Sources</summary>", "（出典）",
+    "Bronnen:", "Fontes", "### Źródła", "Källor:", "參考資料：", "المصادر:", "Nguồn:", "引用文献",
     "## Quellen", "**Fuentes:**", "Références :", "Источники:", "参考资料：", "## 資料來源", "**参考链接**", "출처:", "Works cited", "Sources (read today):", "### Sources (2)", "Sources, accessed 2026-11-21:",
 ])  # fmt: skip
 @pytest.mark.parametrize("listed", [f"- {A} (2026-11-20)", f"1. [The forecast]({A}), 2026-11-20\n"])
