@@ -128,7 +128,7 @@ class Asker:
             date=today,
             redact=self.redact.known,
             blocked=bare_hosts(chosen.blocked_domains),
-            files=bool(chosen.file_search.vector_store_ids),
+            files=bool(chosen.file_search.get("vector_store_ids")),
         )
         sent = Asked(text, body, chosen, Caller(profile, watcher.client, self.redact))
         _tell(watcher, chosen, masked)

@@ -73,7 +73,9 @@ def files(draw: st.DrawFn) -> dict[str, Any]:
         node = tree
         for part in path:
             node = node.setdefault(part, {})
-        node[last] = draw(st.dictionaries(words, words, max_size=2)) if setting.kind == "headers" else draw(values)
+        node[last] = (
+            draw(st.dictionaries(words, words, max_size=2)) if setting.key == "openai.headers_env" else draw(values)
+        )
     return tree
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypedDict, cast, get_args
 from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates
 from responses_mcp.responses_api.request.arguments import MOST_DAYS, read_domains, read_number, read_object, read_word
-from responses_mcp.responses_api.request.payload import bare_hosts, file_search_tool, require_domains, searching_body
+from responses_mcp.responses_api.request.payload import bare_hosts, require_domains, searching_body
 from responses_mcp.settings.model import Profile, Settings
 
 Effort = Literal["quick", "standard", "deep"]
@@ -139,7 +139,7 @@ def run_body(
     if blocked := bare_hosts([*inquiry.blocked_domains, *profile.blocked_domains]):
         tool["filters"] = {**tool.get("filters", {}), "blocked_domains": list(blocked)}
     if inquiry.stores:
-        body["tools"].append(file_search_tool(replace(profile.file_search, vector_store_ids=inquiry.stores)))
+        body["tools"].append({"type": "file_search", **profile.file_search, "vector_store_ids": list(inquiry.stores)})
     if inquiry.location is not None:
         tool["user_location"] = {"type": "approximate", **inquiry.location}
     if inquiry.output_schema is not None:

@@ -10,7 +10,6 @@ from responses_mcp.settings.model import EFFORTS as EFFORTS
 from responses_mcp.settings.model import VERBOSITIES as VERBOSITIES
 from responses_mcp.settings.model import CacheSettings as CacheSettings
 from responses_mcp.settings.model import EmbeddingsSettings as EmbeddingsSettings
-from responses_mcp.settings.model import FileSearch as FileSearch
 from responses_mcp.settings.model import FindSettings as FindSettings
 from responses_mcp.settings.model import LexicalSettings as LexicalSettings
 from responses_mcp.settings.model import LimitSettings as LimitSettings

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from responses_mcp.errors import program
 from responses_mcp.secrets import is_unfilled
 from responses_mcp.settings.findings import Findings
-from responses_mcp.settings.setting import BadValue, env_name
+from responses_mcp.settings.setting import ENV_NAME, BadValue
 
 
 def network_variables(*, windows: bool) -> tuple[str, ...]:
@@ -67,43 +67,32 @@ def checked_base_url(text: str, findings: Findings, *, allow_http: bool) -> str:
 
     The reason never shows more than scheme and host: keys get pasted into paths, queries and user parts.
     """
-    if text[:1] in ("'", '"'):
-        raise BadValue("a URL in quotation marks (not shown)", cure="remove the quotation marks")
     if "\\" in text or "@" in text.partition("?")[0]:
         cure = "put credentials into an environment variable and name it in openai.headers_env"
         raise BadValue("a URL with credentials or a backslash (not shown)", cure=cure)
     try:
         parts = urlsplit(text)
-        host, port = parts.hostname or "", parts.port
+        host = parts.hostname or ""
+        is_usable = parts.scheme in {"http", "https"} and parts.port != 0 and _is_host(host)
     except ValueError:
-        raise BadValue("a URL that cannot be read (not shown)") from None
-    if parts.scheme not in {"http", "https"}:
-        host = re.split(r"[:/]", text, maxsplit=1)[0]
-        cure = "" if "://" in text else f"begin it with {'http' if is_loopback(host) else 'https'}://"
-        cure = f"write :// behind {host}" if host in {"http", "https"} else cure
-        raise BadValue("one that does not begin with https:// (not shown)", cure=cure)
-    if port == 0 or not _usable_host(host):
-        raise BadValue("a URL without a usable host (not shown)")
-    shown = findings.described(f"{parts.scheme}://{host}/…")
-    if "?" in text or "#" in text:
-        raise BadValue(f"{shown} with a query or fragment")
+        raise BadValue("other text (not shown)") from None
+    if not is_usable or "?" in text or "#" in text or findings.holds_secret(text):
+        raise BadValue("other text (not shown)")
     if parts.scheme == "http" and not allow_http and not is_loopback(host):
         cure = "use https, or set openai.allow_http: true in the YAML file if that network is yours"
-        raise BadValue(f"{shown}, which would carry the key unencrypted", cure=cure)
+        got = f"{findings.described(f'http://{host}/…')}, which would carry the key unencrypted"
+        raise BadValue(got, cure=cure)
     return text.rstrip("/")
 
 
-def _usable_host(host: str) -> bool:
+def _is_host(host: str) -> bool:
     """Tell whether a host is an address or can be a name; every call would fail over one that is neither."""
     import ipaddress  # noqa: PLC0415 - few servers have an address of their own
 
-    try:
-        if ":" in host or re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9}){3}", host):
-            ipaddress.ip_address(host)
-        else:
-            host.encode("idna").decode("idna")
-    except ValueError:
-        return False
+    if ":" in host or re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9}){3}", host):
+        ipaddress.ip_address(host)  # which raises ValueError
+    else:
+        host.encode("idna").decode("idna")  # as does this
     return bool(host)
 
 
@@ -116,30 +105,22 @@ def header_values(
     """
     found: dict[str, tuple[str, str]] = {}
     for header, variable in wanted.items():
+        at = f"openai.headers_env.{findings.shown(header)}"
         name = variable if isinstance(variable, str) else ""
         value = environ.get(name, "").strip(" ")
-        at = f"openai.headers_env.{findings.shown(header)}: expected"
-        of_value = f"{at} a value in the environment variable {name}, got"
-        if not re.fullmatch(_NAME, header) or findings.may_be_key(header):
-            what = f"openai.headers_env: expected header names, got {findings.described(header)}"
-            cure = "correct the name"
-        elif header.lower() in _OURS:
-            what, cure = f"{at} a header that may be set, got one that the request itself needs", "remove it"
-        elif header.lower() in {each.lower() for each in found}:
-            what, cure = f"{at} each header once, got it again in other letter case", "remove one of the two"
-        elif not env_name(name, findings):
+        unfilled = any(is_unfilled(word) for word in value.split())
+        if not re.fullmatch(_NAME, header) or findings.may_be_key(header) or header.lower() in _OURS:
+            what = f"openai.headers_env: expected names of headers that may be set, got {findings.described(header)}"
+            cure = "correct or remove it"
+        elif not re.fullmatch(ENV_NAME.pattern, name) or findings.may_be_key(name):
             got = "other text (not shown)" if name else findings.described(variable)
-            what = f"{at} the name of an environment variable, got {got}"
+            what = f"{at}: expected {ENV_NAME.expected}, got {got}"
             cure = "put the value into an environment variable and write its name here"
-        elif not value:
+        elif not value or unfilled or not (value.isascii() and value.isprintable()):
+            got = "none" if not value else "a placeholder left unfilled" if unfilled else "other characters (not shown)"
+            what = f"{at}: expected a value of printable ASCII in the environment variable {name}, got {got}"
             passing = f"let the client's entry pass it on ({program('install', 'CLIENT', '--write')})"
-            what = f"{of_value} none"
             cure = f"set {name} where the client is started and {passing}, or remove the header"
-        elif not value.isascii() or not value.isprintable():
-            what, cure = f"{of_value} one with control or non-ASCII characters (not shown)", f"correct {name}"
-        elif any(is_unfilled(word) for word in value.split()):
-            cure = f"set {name} where the client is started, or put the value itself in its place"
-            what = f"{of_value} a placeholder left unfilled"
         else:
             found[header] = name, value
             continue

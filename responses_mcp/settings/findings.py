@@ -21,18 +21,14 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
-def nearest(name: str, known: Collection[str], cutoff: float = 0.8) -> str | None:
-    """Return the known name that a wrong one may stand for: with the same last part, or spelt much alike."""
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """Return the known key that a wrong one may stand for: with the same last part, or spelt much alike."""
     from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
 
     name = name.lower()
-    spelt = {each.lower(): each for each in known}
-    last = re.split("[./]", name)[-1]
-    above = name.removesuffix(last)
-    near = [name] if name in spelt else [each for each in spelt if re.split("[./]", each)[-1] == last]
-    near += [each for each in spelt if above and each.startswith(above) and each[len(above) :].endswith(f"_{last}")]
-    near = near or get_close_matches(name, spelt, n=1, cutoff=cutoff)
-    return spelt[near[0]] if near else None
+    last = name.rpartition(".")[2]
+    near = [each for each in known if each.rpartition(".")[2] == last] or get_close_matches(name, known, 1, 0.8)
+    return near[0] if near else None
 
 
 class Findings:
@@ -45,18 +41,18 @@ class Findings:
         self._problems: list[str] = []
         self._warnings: list[str] = []
         self._secrets: set[str] = set()
-        self._redact = Redactor()
+        self._redact = self._refused = Redactor()
 
     def keep_secret(self, value: str) -> None:
         """Learn a value that no finding may show."""
         if len(value.strip()) >= _SHORTEST_SECRET:
             self._secrets.add(value.strip())
             self._redact = Redactor(self._secrets)
+            self._refused = Redactor(each for each in self._secrets if len(each) >= _SHORTEST_REFUSED)
 
     def holds_secret(self, text: str) -> bool:
         """Tell whether text contains a long secret, or what has the form of one."""
-        known = any(secret in text for secret in self._secrets if len(secret) >= _SHORTEST_REFUSED)
-        return known or Redactor()(text) != text
+        return self._refused(text) != text
 
     def may_be_key(self, text: str) -> bool:
         """Tell whether text holds a secret, or is 24 or more letters and digits in one run, as some keys are."""
@@ -70,7 +66,7 @@ class Findings:
     def described(self, value: object) -> str:
         """Return what a value is: text in quotes, anything else with its type."""
         if isinstance(value, str):
-            return f'"{self.shown(value)}"'
+            return "a value that looks like a key (not shown)" if self.may_be_key(value) else f'"{self.shown(value)}"'
         if isinstance(value, bool):
             return f"{str(value).lower()} (a boolean)"
         if isinstance(value, int | float):

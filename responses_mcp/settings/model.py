@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
-from responses_mcp.settings.setting import OWN_MEMBERS, Between, Env, Form
+from responses_mcp.settings import setting as form
+from responses_mcp.settings.setting import Between, Env, Form
 
 SEARCH_EFFORT = "low"  # what the profile `search` has of its own; the rest it takes from `answer`
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -23,9 +24,21 @@ FileType = Literal["md", "markdown", "mdx", "txt", "rst", "adoc", "org", "html",
 FILE_TYPES: tuple[FileType, ...] = get_args(FileType)  # which manuals can be served
 SERVICE_TIERS = ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast")
 
+_EXCLUDED = ("node_modules", "__pycache__", ".venv")
 _LARGE = 2**40
 _CALL_MS = Between(1, 86_400_000, default_below=True)  # a day
+_RUN_MS = Between(1, 604_800_000, default_below=True)
 _HOUR_MS = Between(0, 3_600_000)
+_WEIGHT = Between(0, 100)
+_MONEY = Between(0, 1_000_000)  # US dollars
+_COUNT = Between(0, _LARGE)
+
+_Text = Annotated[str, form.TEXT]
+_Address = Annotated[str, form.URL]
+_File = Annotated[str, form.FILE]
+_Folder = Annotated[str, form.FOLDER]
+_Names = Annotated[tuple[str, ...], form.NAMES]
+_Domains = Annotated[tuple[str, ...], form.DOMAINS]
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -33,49 +46,40 @@ def _nothing() -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileSearch:
-    """A search of files that lie with the API."""
-
-    vector_store_ids: Annotated[
-        tuple[str, ...], Form("names"), "Vector stores that are searched, too; without any, no search of files."
-    ] = ()
-    max_num_results: Annotated[int | None, Between(1, 50), "Pieces of files that one search gives."] = None
-    score_threshold: Annotated[float | None, Between(0, 1), "How well a piece of a file must fit; 1 is best."] = None
-    filters: Annotated[
-        Mapping[str, Any] | None, Form("json"), "Filter over the attributes of files, as the API has it."
-    ] = field(default=None, hash=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """A model and how it should work, for one tool (spec 3.0.1). `background` needs a `store` that is not false."""
+    """A model and how it should work, for one tool (spec 3.0.1). The mappings go to the API as they are."""
 
-    model: Annotated[str, Form("text"), "Model id that the tool calls."] = "gpt-5.2"
+    model: Annotated[_Text, "Model id that the tool calls."] = "gpt-5.2"
     reasoning_effort: Annotated[
-        str, Form("choice", EFFORTS), "Reasoning effort. If the model refuses it, the nearest that it lists is used."
+        str,
+        Form("choice", "one of", choices=EFFORTS),
+        "Reasoning effort. If the model refuses it, the nearest that it lists is used.",
     ] = "medium"
-    verbosity: Annotated[str, Form("choice", VERBOSITIES), "Length of the answer, for models that know it."] = "medium"
+    verbosity: Annotated[
+        str, Form("choice", "one of", choices=VERBOSITIES), "Length of the answer, for models that know it."
+    ] = "medium"
     background: Annotated[
         bool | None,
         "Answer in background mode, where the API has it and `request` has no `store: false`: a stream that breaks is "
         "taken up again, and a cancelled call is cancelled at the API too. Not for `search`.",
     ] = None
-    blocked_domains: Annotated[
-        tuple[str, ...], Form("domains"), "Domains that are not searched, and never cited, subdomains included."
-    ] = ()
-    file_search: FileSearch = field(default_factory=FileSearch)
+    blocked_domains: Annotated[_Domains, "Domains that are neither searched nor cited, subdomains included."] = ()
     request: Annotated[
         Mapping[str, Any],
-        Form("request"),
-        "Members of the body of each request, as the API has them: `max_output_tokens`, `max_tool_calls`, "
-        "`service_tier`, `store`, `prompt_cache_key`, `safety_identifier` and others. Not those that the server writes "
-        f"itself: `{'`, `'.join(OWN_MEMBERS)}`.",
+        form.REQUEST,
+        "Members of the body of each request: `max_output_tokens`, `max_tool_calls`, `service_tier`, `store` and "
+        f"others. Not those that the server writes itself: `{'`, `'.join(form.OWN_MEMBERS)}`.",
     ] = field(default_factory=_nothing, hash=False)
     web_search: Annotated[
         Mapping[str, Any],
-        Form("web_search"),
-        "Members of the tool that searches the web, as the API has them: `search_context_size`, `external_web_access`, "
-        "`user_location`, `filters` and others.",
+        form.WEB_SEARCH,
+        "Members of the tool that searches the web: `search_context_size`, `user_location`, `filters` and others.",
+    ] = field(default_factory=_nothing, hash=False)
+    file_search: Annotated[
+        Mapping[str, Any],
+        form.FILE_SEARCH,
+        "Members of the tool that searches files: `vector_store_ids`, without which no file is searched, "
+        "`max_num_results`, `ranking_options` and others. Not for `search`.",
     ] = field(default_factory=_nothing, hash=False)
 
     @property
@@ -89,37 +93,23 @@ class Profile:
         tier = self.request.get("service_tier")
         return tier if isinstance(tier, str) else None
 
-    @property
-    def max_output_tokens(self) -> int | None:
-        """Tokens that the model may write."""
-        return _count(self.request.get("max_output_tokens"))
-
-    @property
-    def max_tool_calls(self) -> int | None:
-        """Searches that the model may make for one call."""
-        return _count(self.request.get("max_tool_calls"))
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    def most(self, name: Literal["max_output_tokens", "max_tool_calls"], usual: int) -> int:
+        """Return `usual`, or less if `request` has a lower bound of that name."""
+        bound = self.request.get(name)
+        return min(usual, bound) if type(bound) is int and bound > 0 else usual
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAISettings:
-    """Where the Responses API is and how to be let in.
+    """Where the API is and how to be let in. `api_key` and `headers` hold secrets, which no output shows."""
 
-    `api_key` and `headers` hold resolved secrets; they are never printed, and never come from a file.
-    """
-
-    api_key_env: Annotated[
-        str, Form("env_name"), "Environment variable that holds the API key. The key itself never goes into a file."
-    ] = "OPENAI_API_KEY"
+    api_key_env: Annotated[str, form.ENV_NAME, "Environment variable that holds the API key."] = "OPENAI_API_KEY"
     base_url: Annotated[
-        str, Form("url"), Env("OPENAI_BASE_URL"), "Where the API is: https, or http as `openai.allow_http` says."
+        _Address, Env("OPENAI_BASE_URL"), "Where the API is: https, or http as `openai.allow_http` says."
     ] = "https://api.openai.com/v1"
     allow_http: Annotated[bool, "Let `openai.base_url` be http on a host that is not loopback."] = False
     headers_env: Annotated[
-        Mapping[str, str], Form("headers"), "Extra request headers: name to the environment variable of its value."
+        Mapping[str, str], form.HEADERS, "Extra request headers: name to the environment variable of its value."
     ] = field(default_factory=_nothing)
     api_key: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=_nothing, repr=False)
@@ -157,12 +147,8 @@ class RequestSettings:
     max_connections: Annotated[
         int, Between(1, 10_000), Env("OPENAI_MAX_CONNECTIONS"), "Connections to the API at once; further calls wait."
     ] = 256
-    max_reply_bytes: Annotated[
-        int, Between(64 * 1024, 64 * 1024 * 1024), "Largest reply, or event of a stream, in bytes."
-    ] = 8 * 1024 * 1024
-    propagate_trace: Annotated[
-        bool, "Send `traceparent`, `tracestate` and `baggage` of a request's `_meta` to the API as headers."
-    ] = False
+    max_reply_bytes: Annotated[int, Between(2**16, 2**26), "Largest reply, or event of a stream, in bytes."] = 2**23
+    propagate_trace: Annotated[bool, "Send the trace headers of a request's `_meta` to the API."] = False
     trust_env: Annotated[
         bool,
         "Follow `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` and `SSL_CERT_DIR`. Without them "
@@ -177,9 +163,7 @@ class SystemPolicy:
     source: Annotated[
         Literal["builtin", "file"], "Where the model's instructions come from: built in, or `policy.system.path`."
     ] = "builtin"
-    path: Annotated[
-        str | None, Form("path"), "Text file (UTF-8, at most 256 KiB); relative to the folder of the YAML file."
-    ] = None
+    path: Annotated[_File | None, "Text (UTF-8, at most 256 KiB); relative to the folder of the YAML file."] = None
     merge: Annotated[
         Literal["replace", "prepend", "append"],
         "Where the file goes: in place of the built-in policy, before or after it.",
@@ -201,11 +185,9 @@ class PolicySettings:
 class SearchDefaults:
     """Hints sent with each query when the caller gives none."""
 
-    recency_days: Annotated[
-        int, Between(0, 36_500), "Hint sent when a call gives none: how many days back counts as recent."
-    ] = 60
-    max_results: Annotated[int, Between(1, 100), "Hint sent when a call gives none: how many results to look at."] = 5
-    domains: Annotated[tuple[str, ...], Form("domains"), Env(None), "Domains to prefer when a call gives none."] = ()
+    recency_days: Annotated[int, Between(0, 36_500), "How many days back counts as recent, if a call gives none."] = 60
+    max_results: Annotated[int, Between(1, 100), "How many results to look at, if a call gives none."] = 5
+    domains: Annotated[_Domains, Env(None), "Domains to prefer, if a call gives none."] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,13 +195,9 @@ class SearchSettings:
     """How questions and `chatgpt_o3_search` search."""
 
     defaults: SearchDefaults = field(default_factory=SearchDefaults)
-    strict_domains: Annotated[bool, Env(None), "Search only the given domains instead of merely preferring them."] = (
-        False
-    )
+    strict_domains: Annotated[bool, Env(None), "Search only the given domains instead of preferring them."] = False
     timeout_ms: Annotated[int, _CALL_MS, "Milliseconds that one try of `chatgpt_o3_search` may take."] = 30_000
-    max_attempts: Annotated[
-        int, Between(1, 10), "Tries of `chatgpt_o3_search`: rate limits, lost connections, slow tries."
-    ] = 3
+    max_attempts: Annotated[int, Between(1, 10), "Tries of `chatgpt_o3_search`."] = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +205,7 @@ class LocaleSettings:
     """Where the people are who ask."""
 
     time_zone: Annotated[
-        str, Form("time_zone"), Env("MCP_TIME_ZONE"), "Time zone in which a day is today: in hints and dates."
+        str, form.TIME_ZONE, Env("MCP_TIME_ZONE"), "Time zone in which a day is today: in hints and dates."
     ] = "Asia/Tokyo"
 
 
@@ -235,29 +213,19 @@ class LocaleSettings:
 class LexicalSettings:
     """Weights of the parts of a manual search's score; 0 leaves a part out."""
 
-    coverage_weight: Annotated[
-        float, Between(0, 100), "Bonus for a section by the share of the question's words that it holds."
-    ] = 0.5
-    phrase_weight: Annotated[float, Between(0, 100), "Bonus for longer words of the question, as written."] = 0.5
-    number_context_bonus: Annotated[
-        float, Between(0, 100), "Bonus for a number of the question beside a word such as 番号 or 別表."
-    ] = 0.8
-    proximity_bonus_near: Annotated[
-        float, Between(0, 100), "Bonus for a number and a word of the question next to each other."
-    ] = 1.0
-    proximity_bonus_far: Annotated[
-        float, Between(0, 100), "Bonus for a number and a word of the question some way from each other."
-    ] = 0.5
-    length_penalty_weight: Annotated[float, Between(0, 100), "Deduction for long sections."] = 0.2
+    coverage_weight: Annotated[float, _WEIGHT, "Bonus by the share of the question's words in a section."] = 0.5
+    phrase_weight: Annotated[float, _WEIGHT, "Bonus for longer words of the question, as written."] = 0.5
+    number_context_bonus: Annotated[float, _WEIGHT, "Bonus for a number beside a word such as 番号 or 別表."] = 0.8
+    proximity_bonus_near: Annotated[float, _WEIGHT, "Bonus for a number and a word next to each other."] = 1.0
+    proximity_bonus_far: Annotated[float, _WEIGHT, "Bonus for a number and a word some way from each other."] = 0.5
+    length_penalty_weight: Annotated[float, _WEIGHT, "Deduction for long sections."] = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindSettings:
     """Places that a manual search keeps for exploration, and whether it builds claim graphs."""
 
-    exploration_enabled: Annotated[bool, "Keep places among the candidates for sections that would rank too low."] = (
-        True
-    )
+    exploration_enabled: Annotated[bool, "Keep places among the candidates for sections that rank too low."] = True
     exploration_ratio: Annotated[float, Between(0, 1), "Share of the candidates that these places are."] = 0.2
     exploration_min_candidates: Annotated[int, Between(0, 1_000), "How many places there are at least."] = 2
     exploration_score_scale: Annotated[float, Between(0, 1), "What their scores are multiplied by."] = 0.35
@@ -268,17 +236,12 @@ class FindSettings:
 class CacheSettings:
     """Results of manual searches kept for the same question; of the maxima -1 stands for any number."""
 
-    enabled: Annotated[
-        bool, "Answer a search that was made before from memory, unless its arguments say otherwise."
-    ] = True
+    enabled: Annotated[bool, "Answer a repeated search from memory, unless its arguments say otherwise."] = True
     sim_threshold: Annotated[
-        float,
-        Between(0, 1),
-        "How alike in meaning two questions must be to share a result, if a program that embeds the server compares "
-        "them; 1 means equal.",
+        float, Between(0, 1), "How alike two questions must be to share a result, if an embedding host compares them."
     ] = 0.92
     max_summary_gap: Annotated[
-        int, Between(-1, 1_000_000), "A kept result with more gaps than this is searched again; -1 means never."
+        int, Between(-1, 1_000_000), "A kept result with more gaps is searched again; -1 means never."
     ] = -1
     max_summary_conflict: Annotated[int, Between(-1, 1_000_000), "No effect: a search counts no conflicts."] = -1
 
@@ -293,15 +256,11 @@ class EmbeddingsSettings:
         "`/embeddings` endpoint; `wordllama` works on this machine, for English, and needs the extra `semantic`.",
     ] = "none"
     base_url: Annotated[
-        str | None,
-        Form("url"),
-        "Where `/embeddings` is, if not at `openai.base_url`. It gets the same key and headers, and must be https by "
-        "the same rules.",
+        _Address | None,
+        "Where `/embeddings` is, if not at `openai.base_url`. It gets the same key and headers, under the same rules.",
     ] = None
-    model: Annotated[str, Form("text"), "Model id that the provider `api` is asked for."] = "text-embedding-3-small"
-    dimensions: Annotated[
-        int, Between(0, 4096), "Length of the vectors that `api` is asked for; 0 means the model's own."
-    ] = 0
+    model: Annotated[_Text, "Model id that the provider `api` is asked for."] = "text-embedding-3-small"
+    dimensions: Annotated[int, Between(0, 4096), "Length of the vectors of `api`; 0 means the model's own."] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,19 +271,17 @@ class ManualsSettings:
     """
 
     root: Annotated[
-        str | None, Form("folder"), "Folder that holds the manuals, one folder each; relative to that of the YAML file."
+        _Folder | None, "Folder that holds the manuals, one folder each; relative to that of the YAML file."
     ] = None
-    exclude: Annotated[
-        tuple[str, ...], Form("names"), "Patterns of what to leave out, as in a `.gitignore`; `!` keeps some."
-    ] = ("node_modules", "__pycache__", ".venv")
+    exclude: Annotated[_Names, "Patterns of what to leave out, as in a `.gitignore`; `!` keeps some."] = _EXCLUDED
     formats: Annotated[
-        tuple[str, ...], Form("names", FILE_TYPES), "Types of files to serve; `[md, json]` are those of the contract."
+        tuple[str, ...],
+        form.NAMES._replace(choices=FILE_TYPES),
+        "Types of files to serve; `[md, json]` are those of the contract.",
     ] = FILE_TYPES
-    index_dir: Annotated[
-        str | None, Form("folder"), "Folder for the index files; without it, one in the user's cache folder."
-    ] = None
+    index_dir: Annotated[_Folder | None, "Folder for the index; by default one in the user's cache folder."] = None
     in_memory: Annotated[bool, "Keep the index in memory and write no index file."] = False
-    max_file_bytes: Annotated[int, Between(1, 2**30), "Largest file that is served, in bytes."] = 16 * 1024 * 1024
+    max_file_bytes: Annotated[int, Between(1, 2**30), "Largest file that is served, in bytes."] = 2**24
     search_tool: Annotated[bool, "Offer the tool `manual_search`, which searches all manuals at once."] = True
     lexical: Annotated[LexicalSettings, Env("LEXICAL")] = field(default_factory=LexicalSettings)
     find: Annotated[FindSettings, Env("MANUAL_FIND")] = field(default_factory=FindSettings)
@@ -334,26 +291,14 @@ class ManualsSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchSettings:
-    """Runs of research: the folder of what is known of them, and what holds for each.
+    """Runs of research. Without a `state_dir` no run can be begun; loading fills one in where something is kept."""
 
-    `state_dir` None stands for nowhere, where no run can be begun; loading fills in a folder of the user's own where
-    something is to be kept.
-    """
-
-    state_dir: Annotated[
-        str | None, Form("folder"), "Folder for runs and the ledger; without it, one in the user's state folder."
-    ] = None
+    state_dir: Annotated[_Folder | None, "Folder for runs and the ledger; by default one in the state folder."] = None
     keep_days: Annotated[int, Between(1, 365), "Days for which a run can be asked for."] = 7
-    max_running: Annotated[
-        int, Between(1, 1_000), "Runs of research that go on at once, of all servers; more are refused."
-    ] = 8
-    timeout_ms: Annotated[
-        int,
-        Between(1, 604_800_000, default_below=True),
-        "Milliseconds for a run once it is sent; then it is cancelled.",
-    ] = 3_600_000
+    max_running: Annotated[int, Between(1, 1_000), "Runs at once, of all servers; more are refused."] = 8
+    timeout_ms: Annotated[int, _RUN_MS, "Milliseconds for a run once it is sent; then it is cancelled."] = 3_600_000
     stores: Annotated[
-        tuple[str, ...], Form("stores"), "Vector stores that a question may have searched, each as `name=id`."
+        tuple[str, ...], form.STORES, "Vector stores that a question may have searched, each as `name=id`."
     ] = ()
     store: Annotated[bool, "Whether the API keeps runs. `false` ends a run with its server or connection."] = True
 
@@ -373,66 +318,45 @@ class PrivacySettings:
 class UsageSettings:
     """Whether each paid call is written down."""
 
-    ledger: Annotated[bool, "Write down what each call used and cost, without any text, in `research.state_dir`."] = (
-        False
-    )
+    ledger: Annotated[bool, "Write down what each call used and cost, without text, in `research.state_dir`."] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitSettings:
     """What may be spent in US dollars, tokens and calls; None is no limit. A session is the life of one server."""
 
-    session_cost_usd: Annotated[
-        float | None, Between(0, 1_000_000), "US dollars that one server may spend from its start to its end."
-    ] = None
-    session_tokens: Annotated[
-        int | None, Between(0, _LARGE), "Tokens that one server may use from its start to its end."
-    ] = None
-    session_calls: Annotated[
-        int | None, Between(0, _LARGE), "Calls with a request to the API that one server may make."
-    ] = None
+    session_cost_usd: Annotated[float | None, _MONEY, "US dollars that one server may spend in its life."] = None
+    session_tokens: Annotated[int | None, _COUNT, "Tokens that one server may use in its life."] = None
+    session_calls: Annotated[int | None, _COUNT, "Calls with a request that one server may make in its life."] = None
     day_cost_usd: Annotated[
-        float | None, Between(0, 1_000_000), "US dollars a day (UTC) for all servers of this user. Needs the ledger."
+        float | None, _MONEY, "US dollars a day (UTC) for all servers of this user. Needs the ledger."
     ] = None
-
-    @property
-    def any_of_cost(self) -> bool:
-        """Tell whether a call without a known price could pass a limit unseen."""
-        return self.session_cost_usd is not None or self.day_cost_usd is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """The stdio server: debug output, limits in bytes and calls, and how tool failures reach clients.
+    """The stdio server: debug output, limits in bytes and calls, and how tool failures reach clients."""
 
-    `debug` says whether there is a debug log; `debug_file` says which file gets it too and means nothing without it.
-    """
-
-    debug: Annotated[
-        bool, Form("debug"), Env("DEBUG"), "Debug log on stderr. `DEBUG` also takes the path of a log file."
-    ] = False
+    debug: Annotated[bool, Env("DEBUG"), "Debug log on stderr. `DEBUG` also takes the path of a log file."] = False
     debug_file: Annotated[
-        str | None, Form("path"), Env(None), "File for the debug log, too; relative to the folder of the YAML file."
+        _File | None, Env(None), "File for the debug log, too; relative to the folder of the YAML file."
     ] = None
     show_config_on_start: Annotated[bool, Env(None), "Print the effective configuration on stderr, then serve."] = False
-    line_mode: Annotated[
-        bool, "Answer in lines of JSON from the start. Only the value 1 of the variable switches it on."
-    ] = False
+    line_mode: Annotated[bool, "Answer in lines of JSON from the start. Of the variable only the value 1 counts."] = (
+        False
+    )
     toolsets: Annotated[
         tuple[str, ...] | None,
-        Form("toolsets", TOOLSETS),
+        Form("list", "a list of toolset names", choices=TOOLSETS),
         "Toolsets to offer; `answer` is always among them, `manuals` needs `manuals.root`. Without a list, `manuals` "
-        "come with a root. `search` and `research` are there only where they are listed. The variable takes names "
-        "separated by commas.",
+        "come with a root. `search` and `research` are there only where they are listed.",
     ] = None
     tool_errors: Annotated[
         Literal["auto", "error", "result"],
         "How clients of the older protocol learn of a failed tool: a JSON-RPC error, or a result with `isError`. "
         "`auto` is `result` for clients that are known to drop the details of errors, and `error` for all others.",
     ] = "auto"
-    instructions: Annotated[
-        bool, "Tell the client's model, in the handshake, when to prefer these tools to a search of its own."
-    ] = False
+    instructions: Annotated[bool, "Tell the client's model, in the handshake, when to prefer these tools."] = False
     prompts: Annotated[
         bool | None,
         "Offer prompts, which clients show as slash commands. Not set, they are offered in revision 2026-07-28 of the "
@@ -441,15 +365,12 @@ class ServerSettings:
     watch_parent: Annotated[
         bool,
         "End when the process that started the server is gone, no call is in flight and nothing is heard for some "
-        "seconds, although another process holds the pipes open. Switch it off for a launcher that ends while the "
-        "client goes on.",
+        "seconds. Switch it off for a launcher that ends while the client goes on.",
     ] = True
-    max_message_bytes: Annotated[
-        int, Between(0, _LARGE, least=4096), "Largest message that is read, in bytes; 0 means no limit."
-    ] = 16 * 1024 * 1024
+    max_message_bytes: Annotated[int, _COUNT, "Largest message that is read, in bytes; 0 means no limit."] = 2**24
     max_unsent_bytes: Annotated[
         int, Between(1, _LARGE), "Bytes of output that may wait for a client that does not read, before calls wait too."
-    ] = 64 * 1024 * 1024
+    ] = 2**26
     max_in_flight: Annotated[int, Between(1, 1_000_000), "Tool calls accepted at once."] = 4096
     max_result_chars: Annotated[
         int,
@@ -500,7 +421,7 @@ class Settings:
     limits: Annotated[LimitSettings, Env("LIMITS")] = field(default_factory=LimitSettings)
     prices: Annotated[
         Mapping[str, ModelPrice],
-        Form("prices"),
+        form.PRICES,
         "Model id to `input`, `output` and, if they differ from the usual, `cached_input` (US dollars per million "
         "tokens) and `web_search` (US dollars per search). They win over the table of the package.",
     ] = field(default_factory=_nothing)

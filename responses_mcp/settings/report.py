@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from types import MappingProxyType
 from typing import Any
 
 from responses_mcp.secrets import Redact, Redactor
 from responses_mcp.settings.findings import printable
 from responses_mcp.settings.load import LoadedSettings
-from responses_mcp.settings.model import ModelPrice, Settings
-from responses_mcp.settings.schema import SETTINGS, value_of
+from responses_mcp.settings.model import Settings
 
 
 def show_config(
@@ -49,24 +49,32 @@ def _section(key: str) -> int:
 
 
 def _effective(settings: Settings, sources: Mapping[str, str]) -> dict[str, Any]:
-    effective: dict[str, Any] = {}
-    for setting in SETTINGS:
-        value = value_of(settings, setting.key)
-        # What a profile does not send is not shown, nor is a profile that there is not.
-        if not setting.key.startswith("model_profiles.") or value not in (None, (), {}):
-            _put(effective, setting.key, value)
-    effective["prices"] = {name: _price(price) for name, price in settings.prices.items()}
+    effective = _shown(settings)
+    del effective["problems"]
     effective["openai"]["api_key_present"] = settings.openai.api_key is not None
     for key in sources:
-        if key.startswith("model_profiles.") and key.count(".") == 1:
-            _put(effective, key, None)
+        if key.startswith("model_profiles.") and key.count(".") == 1:  # which was removed
+            effective["model_profiles"][key.partition(".")[2]] = None
     effective["policy"]["instructions"] = _instructions(settings)
     return effective
 
 
-def _price(price: ModelPrice) -> str:
-    named = ((name, getattr(price, name)) for name in ("input", "output", "cached_input", "web_search"))
-    return ", ".join(f"{name} {amount:g}" for name, amount in named if amount is not None)
+def _shown(section: Any) -> dict[str, Any]:
+    """Return a section as JSON, without secrets; of profiles and prices only what they have."""
+    shown: dict[str, Any] = {}
+    for each in fields(section):
+        value = getattr(section, each.name)
+        if is_dataclass(value):
+            shown[each.name] = _shown(value)
+        elif each.name in {"model_profiles", "prices"}:
+            shown[each.name] = {name: _without_empty(_shown(one)) for name, one in value.items()}
+        elif each.repr:
+            shown[each.name] = value
+    return shown
+
+
+def _without_empty(tree: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in tree.items() if value not in (None, (), {})}
 
 
 def _instructions(settings: Settings) -> dict[str, Any]:
@@ -84,18 +92,11 @@ def _instructions(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _put(tree: dict[str, Any], key: str, value: object) -> None:
-    *path, last = key.split(".")
-    for part in path:
-        tree = tree.setdefault(part, {})
-    tree[last] = list(value) if isinstance(value, tuple) else value  # pyright: ignore[reportUnknownArgumentType]
-
-
 def _clean(value: Any, redact: Redact) -> Any:
     if isinstance(value, str):
         return printable(redact(value))
     if isinstance(value, Mapping):
         return {_clean(key, redact): _clean(item, redact) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_clean(item, redact) for item in value]  # pyright: ignore[reportUnknownVariableType]
     return value

@@ -12,12 +12,12 @@ from types import NoneType
 from typing import Any, Final, Literal, get_args, get_origin
 
 from responses_mcp.settings.address import NETWORK_VARIABLES
-from responses_mcp.settings.model import Profile, Settings
+from responses_mcp.settings.model import SEARCH_EFFORT, Profile, Settings
 from responses_mcp.settings.setting import PATHS as OF_PATHS
-from responses_mcp.settings.setting import Between, Env, Form, Kind, Setting
+from responses_mcp.settings.setting import Between, Env, Form, Setting
 
 PROFILES: Final = ("answer", "answer_detailed", "answer_quick", "search")
-"""Names that `model_profiles` may hold (spec 3.0, and ours); the first is the one that the others lean on."""
+"""Names that `model_profiles` may hold (spec 3.0, and ours); the others take what they lack from the first."""
 
 _PROFILE_ENV: Final = {
     "model_profiles.answer.model": "MODEL_ANSWER",
@@ -27,7 +27,11 @@ _PROFILE_ENV: Final = {
     "model_profiles.answer_quick.model": "MODEL_QUICK",
     "model_profiles.search.model": "MODEL_SEARCH",
 }
-_KINDS: Final[Mapping[type, Kind]] = {int: "integer", float: "number", bool: "boolean"}
+_OF_TYPES: Final[Mapping[type, Form]] = {
+    int: Form("integer", "an integer"),
+    float: Form("number", "a number"),
+    bool: Form("boolean", "true or false"),
+}
 
 
 def section_of(annotation: Any) -> Any:
@@ -46,7 +50,8 @@ def _rows(section: Any, at: str = "", variables: str | None = None) -> Iterator[
             for name in PROFILES:
                 for row in _rows(Profile, f"{key}.{name}."):
                     default = row.default if name == PROFILES[0] else None
-                    yield row._replace(env=_PROFILE_ENV.get(row.key), default=default)
+                    is_effort = row.key == "model_profiles.search.reasoning_effort"
+                    yield row._replace(env=_PROFILE_ENV.get(row.key), default=SEARCH_EFFORT if is_effort else default)
         elif marks:
             yield _row(key, env.name if env is not None else variables and f"{variables}_{each.name.upper()}", each)
 
@@ -55,12 +60,14 @@ def _row(key: str, env: str | None, field: Field[Any]) -> Setting:
     """Return the row of a field: what its type says, and what the marks beside it do."""
     whole, *marks = get_args(field.type)
     bare = next((each for each in get_args(whole) if each is not NoneType), whole)
-    form = next((mark for mark in marks if isinstance(mark, Form)), Form(_KINDS.get(bare, "text")))
+    marks += getattr(bare, "__metadata__", ())
     if get_origin(whole) is Literal:
-        form = Form("choice", get_args(whole))
+        marks.append(Form("choice", "one of", choices=get_args(whole)))
+    form = next((mark for mark in marks if isinstance(mark, Form)), None) or _OF_TYPES[bare]
     bounds = next((mark for mark in marks if isinstance(mark, Between)), Between(0, 0))
+    doc = next(mark for mark in marks if isinstance(mark, str))
     default = field.default if field.default_factory is MISSING else field.default_factory()
-    return Setting(key, form.kind, marks[-1], env, form.choices, bounds, default)
+    return Setting(key, form, doc, env, bounds, default)
 
 
 SETTINGS: Final = tuple(_rows(Settings))
@@ -69,7 +76,7 @@ READ_BY_SERVER: Final = tuple(dict.fromkeys((*(row.env for row in SETTINGS if ro
 """The variables that a server reads: those of settings, of proxies and of certificates."""
 
 PATHS: Final = frozenset(
-    {*(row.env for row in SETTINGS if row.env and row.kind in OF_PATHS), "SSL_CERT_FILE", "SSL_CERT_DIR"}
+    {*(row.env for row in SETTINGS if row.env and row.form.kind in OF_PATHS), "SSL_CERT_FILE", "SSL_CERT_DIR"}
 )
 """Those of them that hold paths; the last one may hold several."""
 
@@ -79,14 +86,3 @@ SECTIONS: Final = frozenset(
     setting.key.rsplit(".", depth)[0] for setting in SETTINGS for depth in range(1, setting.key.count(".") + 1)
 )
 """Keys that hold further keys."""
-
-LEAVES_RUNS: Final = "a server that ends leaves its runs to the API, so this does nothing"
-"""Why `research.on_exit` is a problem: some rely on it."""
-
-
-def value_of(settings: object, key: str) -> object:
-    """Return the value at a dotted key of a tree; None when a profile on the way is absent."""
-    value: Any = settings
-    for part in key.split("."):
-        value = value.get(part) if hasattr(value, "get") else getattr(value, part, None)
-    return value

@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Final
 
 from responses_mcp.errors import ConfigError
-from responses_mcp.settings.findings import nearest
 
 TOKYO: Final = "Asia/Tokyo"
 _FIXED: Final[dict[str, tzinfo]] = {TOKYO: timezone(timedelta(hours=9), TOKYO), "UTC": UTC}
@@ -30,22 +29,6 @@ def zone_of(name: str) -> tzinfo | None:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # no such zone; no name at all; a folder of them, such as "Europe"
         return None
-
-
-def cure_of_zone(name: str) -> str:
-    """Return what to do about a name that is no time zone, or an empty text for one that is."""
-    if zone_of(name) is not None:
-        return ""
-    from zoneinfo import available_timezones  # noqa: PLC0415 - for mistakes alone
-
-    # Those that are left out have signs the other way round: Etc/GMT+9 is nine hours behind.
-    known = sorted(
-        each for each in available_timezones() | set(_FIXED) if not each.startswith(("Etc/GMT+", "Etc/GMT-"))
-    )
-    if near := nearest(name, known, cutoff=0.9):
-        return f"did you mean {near}? Correct it or leave it out"
-    windows = "on Windows, names are known once the Python package tzdata is installed beside this one"
-    return f"correct it or leave it out; {windows}"
 
 
 def today_in(name: str) -> str:

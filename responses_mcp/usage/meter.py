@@ -163,7 +163,7 @@ class Meter:
         """Return what a call is expected to need, no less than the dearest of its kind in this session."""
         model, use = kind
         usd = self._prices.cost(model, use)
-        if usd is None and self._limits.any_of_cost:
+        if usd is None and (self._limits.session_cost_usd, self._limits.day_cost_usd) != (None, None):
             raise LimitReached(
                 "No request was made: limits in US dollars (limits.*_cost_usd) cannot be kept, since the price of "
                 f"{model} is not known. Add it under prices.{model}, or remove the limit."

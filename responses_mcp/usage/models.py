@@ -172,7 +172,7 @@ def guess(profile: Profile, *, background: bool) -> Usage:
     times = (1 if family is None else family.calls) * (2 if background else 1)
     effort = as_object(profile.request.get("reasoning")).get("effort", profile.reasoning_effort)
     read, wrote, searched = (each * times for each in _BY_EFFORT.get(str(effort), _BY_EFFORT["max"]))
-    wrote, searched = min(wrote, profile.max_output_tokens or wrote), min(searched, profile.max_tool_calls or searched)
+    wrote, searched = profile.most("max_output_tokens", wrote), profile.most("max_tool_calls", searched)
     return Usage(
         input_tokens=read,
         output_tokens=wrote,

@@ -15,7 +15,7 @@ from responses_mcp.responses_api.request.arguments import Question, SearchQuery
 from responses_mcp.responses_api.request.payload import bare_hosts, request_body, search_body
 from responses_mcp.responses_api.response.parser import Answer, read_answer
 from responses_mcp.responses_api.response.search_results import read_results
-from responses_mcp.settings import FileSearch, OpenAISettings, Profile, Settings
+from responses_mcp.settings import OpenAISettings, Profile, Settings
 from responses_mcp.testing import Error, FakeApi, as_stream, bodies, open_fake_api
 from tests.processes import WAIT
 from tests.responses_api.stub import KEY
@@ -38,7 +38,12 @@ WEB_SEARCH = {
 }
 EVERYTHING = Profile(
     blocked_domains=("https://www.Evil.example/page", "bad.test"),
-    file_search=FileSearch(vector_store_ids=("vs_1",), max_num_results=3, score_threshold=0.5, filters=FILTERS),
+    file_search={
+        "vector_store_ids": ["vs_1"],
+        "max_num_results": 3,
+        "ranking_options": {"score_threshold": 0.5},
+        "filters": FILTERS,
+    },
     request=REQUEST,
     web_search=WEB_SEARCH,
 )
@@ -77,7 +82,7 @@ def test_everything_that_is_set_is_in_the_body_and_in_its_place() -> None:
 )
 def test_what_is_not_set_leaves_the_body_as_it_was(name: str) -> None:
     assert body(replace(Profile(), **{name: getattr(EVERYTHING, name)})) != body(Profile())
-    assert body(Profile(file_search=FileSearch(filters=FILTERS))) == body(Profile())
+    assert body(Profile(file_search={"filters": FILTERS})) == body(Profile())
 
 
 def test_what_one_question_narrows_is_as_it_was_for_the_next() -> None:
@@ -113,11 +118,13 @@ def test_a_member_that_the_server_has_too_is_merged_with_its_own_and_wins() -> N
 
 
 def test_what_is_read_of_a_request_is_so_whatever_it_holds() -> None:
-    read = ("store", "service_tier", "max_output_tokens", "max_tool_calls")
-    full = EVERYTHING
-    assert [getattr(full, name) for name in read] == [False, "flex", 9000, 4]
+    def read(profile: Profile) -> tuple[object, ...]:
+        bounds = profile.most("max_output_tokens", 10_000), profile.most("max_tool_calls", 5)
+        return profile.store, profile.service_tier, *bounds
+
+    assert read(EVERYTHING) == (False, "flex", 9000, 4)
     odd = Profile(request={"store": "no", "service_tier": 5, "max_output_tokens": True, "max_tool_calls": -1})
-    assert [getattr(odd, name) for name in read] == [True, None, None, None]
+    assert read(odd) == (True, None, 10_000, 5)
 
 
 def test_a_search_for_pages_looks_into_no_files() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from responses_mcp.settings import LoadedSettings, load_settings
 
@@ -48,3 +49,11 @@ def clean(loaded: LoadedSettings) -> LoadedSettings:
     assert loaded.problems == loaded.settings.problems == ()
     assert loaded.warnings == ()
     return loaded
+
+
+def value_of(settings: object, key: str) -> object:
+    """The value at a dotted key of a tree; None where a profile on the way is absent."""
+    value: Any = settings
+    for part in key.split("."):
+        value = value.get(part) if hasattr(value, "get") else getattr(value, part, None)
+    return value

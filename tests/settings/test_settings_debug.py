@@ -86,11 +86,11 @@ def test_a_backslash_after_the_tilde_counts_on_windows(windows: bool, tmp_path: 
 
 
 @pytest.mark.parametrize("text", ["a\nb", "nul\0", "x" * 5000, "${LOG}"])
-def test_what_cannot_be_a_path_is_a_problem_and_leaves_the_log_off(text: str, tmp_path: Path) -> None:
+def test_what_cannot_be_a_path_is_a_problem(text: str, tmp_path: Path) -> None:
     loaded = load(tmp_path, environ={"DEBUG": text})
     assert problem(loaded).startswith("server.debug_file: expected the path of a file, got ")
     assert "(from env DEBUG)" in problem(loaded)
-    assert not loaded.settings.server.debug
+    assert loaded.settings.server.debug_file is None
 
 
 def test_a_bad_path_on_the_command_line_still_asks_for_the_log(tmp_path: Path) -> None:

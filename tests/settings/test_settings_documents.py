@@ -40,11 +40,11 @@ def test_the_schema_has_a_row_for_every_field_of_the_model_and_no_other() -> Non
 
 def test_every_default_is_within_what_is_accepted() -> None:
     for setting in SETTINGS:
-        if setting.kind in {"integer", "number"} and setting.default is not None:
-            assert isinstance(setting.default, int if setting.kind == "integer" else float)
+        if setting.form.kind in {"integer", "number"} and setting.default is not None:
+            assert isinstance(setting.default, int if setting.form.kind == "integer" else float)
             assert setting.bounds.low <= setting.default <= setting.bounds.high
-        if setting.kind == "choice" and setting.default is not None:
-            assert setting.default in setting.choices
+        if setting.form.kind == "choice" and setting.default is not None:
+            assert setting.default in setting.form.choices
 
 
 def test_the_specification_names_every_setting_whose_default_has_an_effect() -> None:
@@ -54,7 +54,7 @@ def test_the_specification_names_every_setting_whose_default_has_an_effect() -> 
     unnamed = [
         setting.key
         for setting in SETTINGS
-        if not setting.key.startswith(("manuals.", "research."))
+        if not setting.key.startswith(("manuals.", "research.", "model_profiles.search."))
         and setting.default not in (None, False, 0, (), {})
         and not re.search(rf"`{re.escape(setting.key)}[`:]", specification)
     ]
@@ -81,10 +81,12 @@ def test_the_example_shows_every_key_and_each_loads(tmp_path: Path) -> None:
     (tmp_path / "policy.md").write_bytes((ROOT / "config" / "policy.md.example").read_bytes())
     environ = {"AZURE_OPENAI_KEY": "q7" * 4}
     loaded = clean(load_settings(environ, config_path=str(tmp_path / "config.yaml"), home=tmp_path))
-    assert loaded.sources["prices.gpt-5.5"].startswith("yaml:")
+    assert loaded.sources["prices.gpt-5.5.input"].startswith("yaml:")
     from_file = {key for key, source in loaded.sources.items() if source.startswith("yaml:")}
     from_file = {
-        re.sub(r"(\.request|\.web_search)\..*", r"\1", key) for key in from_file if not key.startswith("prices.")
+        re.sub(r"(\.request|\.web_search|\.file_search)\..*", r"\1", key)
+        for key in from_file
+        if not key.startswith("prices.")
     }
     expected = {*BY_KEY, "openai.headers_env.api-key"} - {"openai.headers_env", "prices"}
     assert from_file - {key for key in from_file if key.startswith("policy.instructions.")} == expected

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from responses_mcp.settings import EFFORTS, VERBOSITIES, LoadedSettings, load_settings, show_config
 from responses_mcp.settings.model import TOOLSETS
-from responses_mcp.settings.schema import SETTINGS, value_of
+from responses_mcp.settings.schema import SETTINGS
+from tests.settings.loading import value_of
 
 NAMES = [setting.env for setting in SETTINGS if setting.env]
 VARIABLES = [*NAMES, "OPENAI_API_KEY", "REQUERY_ATTEMPTS", "A_NAME", "APPDATA", "LOCALAPPDATA", "XDG_CACHE_HOME"]
@@ -81,15 +82,15 @@ def check(loaded: LoadedSettings) -> None:
     show_config(loaded, "1").encode()
     for setting in SETTINGS:
         value = value_of(found, setting.key)
-        if setting.kind in {"integer", "number"} and value is not None:
-            assert isinstance(value, int if setting.kind == "integer" else float)
+        if setting.form.kind in {"integer", "number"} and value is not None:
+            assert isinstance(value, int if setting.form.kind == "integer" else float)
             assert setting.bounds.low <= value <= setting.bounds.high
-        if setting.kind == "folder":
+        if setting.form.kind == "folder":
             assert value is None or (isinstance(value, str) and Path(value).is_absolute())
-        if setting.kind in {"boolean", "debug"} and value is not None:
+        if setting.form.kind in {"boolean", "debug"} and value is not None:
             assert type(value) is bool
-        if setting.kind == "choice" and not setting.key.startswith("model_profiles."):
-            assert value in setting.choices
+        if setting.form.kind == "choice" and not setting.key.startswith("model_profiles."):
+            assert value in setting.form.choices
     for profile in found.model_profiles.values():
         assert profile.model.strip()
         assert profile.reasoning_effort in EFFORTS

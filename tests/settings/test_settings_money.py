@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from responses_mcp.settings import FileSearch, ModelPrice, Profile, load_settings
+from responses_mcp.settings import ModelPrice, Profile, load_settings
 from responses_mcp.settings.files import user_folder
 
 from .loading import clean, load, problem, usual_place, warning
@@ -58,32 +58,21 @@ model_profiles:
         found["answer"].request["store"] = True  # type: ignore[index]
 
 
-def test_a_search_of_files_is_taken_from_answer_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
-    yaml = (
-        f"{{answer: {{file_search: {{vector_store_ids: [a], max_num_results: 3, filters: {FILTERS}}}}}, "
-        "answer_quick: {}, answer_detailed: {file_search: {vector_store_ids: [b]}}}"
-    )
-    found = profiles(tmp_path, yaml)
-    assert found["answer_quick"] == found["answer"]
-    assert found["answer"].file_search == FileSearch(vector_store_ids=("a",), max_num_results=3, filters=FILTERS)
-    assert found["answer_detailed"].file_search == FileSearch(vector_store_ids=("b",))
-
-
 def test_what_cannot_be_passed_on_is_a_problem(tmp_path: Path) -> None:
     wrong = {
-        "file_search: {filters: [1]}": "filters: expected a mapping, got a list (",
-        "file_search: {filters: {a: 1.0e+400}}": "filters: expected a mapping, got one with a key or a number that JSON has not (not shown) (",
-        "file_search: {vector_store_ids: x}": "vector_store_ids: expected a list of at most 100 names, got ",
+        "file_search: [1]": "file_search: expected members of the tool that searches files, got a list (",
+        "file_search: {filters: {a: 1.0e+400}}": "got one with a number that JSON has not (",
+        "file_search: {score_threshold: 0.3}": "got score_threshold among them (",
         "request: 5": "request: expected members of the body of a request, got 5 (a number) (",
         "web_search: [a]": "web_search: expected members of the tool that searches the web, got a list (",
-        "web_search: {type: web_search}": "web_search: expected members of the tool that searches the web, got type, ",
+        "web_search: {type: web_search}": "web_search: expected members of the tool that searches the web, got type among them (",
     }
     own = ("model", "input", "instructions", "tools", "stream", "background", "include", "previous_response_id")
     for name in own:
-        told = f"request: expected members of the body of a request, got {name}, which the server writes itself ("
+        told = f"request: expected members of the body of a request, got {name} among them ("
         wrong[f"request: {{{name}: null}}"] = told
     for yaml, told in wrong.items():
-        assert f".{told}" in problem(load(tmp_path, f"model_profiles: {{answer: {{{yaml}}}}}\n"))
+        assert told in problem(load(tmp_path, f"model_profiles: {{answer: {{{yaml}}}}}\n"))
 
 
 def test_a_member_that_was_a_field_of_the_profile_is_a_problem_that_names_its_new_place(tmp_path: Path) -> None:
@@ -111,7 +100,7 @@ def test_prices_are_read_by_model_and_their_source_is_kept(tmp_path: Path) -> No
         "gpt-5.5": ModelPrice(input=5.0, output=30.0),
         "m": ModelPrice(input=1.0, output=2.0, web_search=0.0),
     }
-    assert loaded.sources["prices.gpt-5.5"] == f"yaml:{usual_place(tmp_path)}"
+    assert loaded.sources["prices.gpt-5.5.input"] == f"yaml:{usual_place(tmp_path)}"
 
 
 @pytest.mark.parametrize(
@@ -161,10 +150,3 @@ def test_a_hand_off_without_the_toolset_that_takes_it_is_warned_of(tmp_path: Pat
     lonely = "request: {handoff_ms: 5000}\n"
     assert warning(load(tmp_path, lonely)).startswith("request.handoff_ms: no call is handed off without the toolset")
     clean(load(tmp_path, f"{lonely}server: {{toolsets: [answer, research]}}\n"))
-
-
-def test_what_is_to_become_of_runs_at_the_end_of_a_server_is_a_problem_that_says_what_does(tmp_path: Path) -> None:
-    said = [problem(load(tmp_path, environ={"RESEARCH_ON_EXIT": "cancel"}))]
-    said.append(problem(load(tmp_path, "research: {on_exit: cancel}\n")))
-    assert all("leaves its runs to the API" in each and "research_cancel" in each for each in said)
-    assert "research.keep_questions: unknown key" in warning(load(tmp_path, "research: {keep_questions: true}\n"))

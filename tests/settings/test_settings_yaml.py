@@ -100,53 +100,43 @@ def test_a_file_that_cannot_be_text_is_one_problem_and_leaves_the_defaults(
 
 
 BROKEN = "config file: expected valid YAML, got an error there, "
-SINGLE = "put text with backslashes into single quotation marks: in double ones they begin escapes."
-FORBIDDEN = "config file: expected printable text, got a character or escape that YAML forbids (from FILE"
 ROOT = "config file: expected a mapping of sections, got "
-KEY = "config file: expected names as keys, got "
-ONCE = ": expected each key once, got it again (from FILE); remove one of the two."
 SECTION = ": expected a mapping of settings, got "
-DEEP = "config file: expected a few levels, got far too many (from FILE); flatten it."
 
 
 @pytest.mark.parametrize(
     ("yaml", "words"),
     [
-        ("request:\n\tmax_retries: 1\n", (BROKEN, 'found a tab, not blanks" (from FILE line 2 column 1); correct the file.')),
+        ("request:\n\tmax_retries: 1\n", (BROKEN, '(from FILE line 2 column 1); correct the file.')),
         ("request: [1\nserver: {}\n", (BROKEN, "(from FILE line 2 column 7); correct the file.")),
-        ("a: *nowhere\n", (BROKEN, "(from FILE line 1 column 4); correct the file.")),
         ("a: b: c\n", (BROKEN, "(from FILE line 1 column 5); correct the file.")),
         ("a: 1\n---\nb: 2\n", (BROKEN, "(from FILE line 2 column 1); correct the file.")),
-        ('a: "\\q"\n', (BROKEN, f"(from FILE line 1 column 6); {SINGLE}")),
-        ('a: "C:\\Users\\me"\n', (BROKEN, f"(from FILE line 1 column 9); {SINGLE}")),
+        ('a: "C:\\Users\\me"\n', (BROKEN, "(from FILE line 1 column 9); correct the file.")),
         ('a: "\n', (BROKEN, "(from FILE line 2 column 1); correct the file.")),
-        ("a: 1\nb: \x07\n", (f"{FORBIDDEN} line 2); remove it.",)),
-        ("a: \x00\n", (f"{FORBIDDEN} line 1); remove it.",)),
-        ('a: "\\UFFFFFFFF"\n', (f"{FORBIDDEN}); remove it.",)),
+        ("a: 1\nb: \x07\n", (BROKEN,)),
+        ("a: \x00\n", (BROKEN,)),
+        ('a: "\\UFFFFFFFF"\n', (BROKEN, "a character or depth that YAML forbids")),
         ("%YAML 1." + "9" * 5000 + "\n---\n", ("config file: expected ",)),
         ("- a\n- b\n", (f"{ROOT}a list (from FILE); start it with a section",)),
         ("text\n", (f'{ROOT}"text" (from ',)),
-        ("5\n", (f"{ROOT}5 (a number) (from ",)),
         ("true\n", (f"{ROOT}true (a boolean) (from ",)),
-        ("1: a\n", (f"{KEY}1 (a number) (from FILE); put it in quotes if it is a name.",)),
-        ("request:\n  max_retries: 1\n  2: a\n", ("request: expected names as keys, got 2 (a number) (from FILE); ",)),
-        ("true: a\n", (f"{KEY}true (a boolean) (from ",)),
-        ("[a, b]: c\n", (f"{KEY}a list (from ",)),
-        ("? {a: b}\n: c\n", (f"{KEY}a mapping (from ",)),
-        ("~: a\n", (f"{KEY}nothing (from ",)),
-        ("!x a: b\n", (BROKEN, '"a tag; leave it out" (from FILE line 1 column 1); correct the file.')),
+        ("1: a\n", (BROKEN, '"1 is no text; put it in quotes" (from FILE line 1 column 1)')),
+        ("request:\n  max_retries: 1\n  2: a\n", (BROKEN, '"request.2 is no text; put it in quotes" (from FILE line 3')),
+        ("[a, b]: c\n", (BROKEN, "is no text")),
+        ("? {a: b}\n: c\n", (BROKEN, "is no text")),
+        ("~: a\n", (BROKEN, "is no text")),
+        ("!x a: b\n", (BROKEN, "a tag or an alias; leave it out")),
         ("a: !!python/object:os.system {}\n", (BROKEN, "(from FILE line 1 column 4); correct the file.")),
-        ("a: &a {b: 1}\nc: {<<: *a}\n", (BROKEN, '"an alias; write out what it stands for" (from FILE line 2 column 9)')),
-        ("? &a [*a]\n: b\n", (BROKEN, "an alias")),
-        ("request:\n  max_retries: 1\n  max_retries: 2\n", (f"request.max_retries{ONCE}",)),
-        ("request: {}\nrequest: {}\n", (f"request{ONCE}",)),
+        ("a: &a {b: 1}\nc: {<<: *a}\n", (BROKEN, "a tag or an alias")),
+        ("a: *nowhere\n", (BROKEN, "(from FILE line 1 column 4); correct the file.")),
+        ("request:\n  max_retries: 1\n  max_retries: 2\n", (BROKEN, "request.max_retries comes twice; remove one")),
+        ("request: {}\nrequest: {}\n", (BROKEN, "request comes twice")),
         ("server: 5\n", (f"server{SECTION}5 (a number) (from FILE); indent its settings below it or remove it.",)),
         ("search: {defaults: [a]}\n", (f"search.defaults{SECTION}a list (",)),
         ("search: {defaults: text}\n", (f'search.defaults{SECTION}"text" (',)),
         ("request: localhost:8080\n", (f"request{SECTION}", "; indent its settings below it or remove it.")),
-        ("request:\n  timeout_ms:600000\n", (f"request{SECTION}", "(from FILE); put a blank behind the colon.")),
-        ("[" * 100_000, (DEEP,)),
-        ("a: " + "[" * 5_000 + "]" * 5_000, (DEEP,)),
+        ("[" * 100_000, (BROKEN,)),
+        ("a: " + "[" * 5_000 + "]" * 5_000, (BROKEN,)),
     ],
     ids=lambda value: value[:12] if isinstance(value, str) else "",
 )  # fmt: skip
@@ -164,12 +154,10 @@ def test_aliases_that_would_expand_to_billions_are_refused_at_once(tmp_path: Pat
     lines = ["a0: &a0 [x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 30)]
     lines.append("search: {defaults: {domains: *a29}}")
-    assert "an alias; write out what it stands for" in problem(load(tmp_path, "\n".join(lines)))
+    assert "a tag or an alias" in problem(load(tmp_path, "\n".join(lines)))
 
 
 def test_a_flood_of_findings_is_cut_with_a_count(tmp_path: Path) -> None:
-    loaded = load(tmp_path, "".join(f"key{n}: 1\n" for n in range(3_000)) + "a: 1\n" * 60)
+    loaded = load(tmp_path, "".join(f"key{n}: 1\n" for n in range(3_000)))
     assert len(loaded.warnings) == 51
-    assert loaded.warnings[-1] == "2951 more like these; cure the ones above first."
-    assert len(loaded.problems) == 51
-    assert loaded.problems[-1] == "9 more like these; cure the ones above first."
+    assert loaded.warnings[-1] == "2950 more like these; cure the ones above first."

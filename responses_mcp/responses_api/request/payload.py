@@ -18,7 +18,7 @@ from responses_mcp.json_types import JsonObject, as_object, replace_lone_surroga
 from responses_mcp.responses_api.parameters import model_traits
 from responses_mcp.responses_api.request.arguments import ANY_LANGUAGE, TIMEFRAMES, Question, SearchQuery
 from responses_mcp.responses_api.response.web_pages import page_key
-from responses_mcp.settings.model import FileSearch, Profile
+from responses_mcp.settings.model import Profile
 from responses_mcp.settings.time_zone import TOKYO
 
 MAX_DOMAINS: Final = 100  # what the search tool takes
@@ -64,8 +64,8 @@ def request_body(
     text = replace_lone_surrogates(f"{question.query}\n\n[Hints] {hints}")
     only = question.domains if strict_domains else ()
     body = searching_body(text, profile, instructions=instructions, only_domains=only)
-    if profile.file_search.vector_store_ids:
-        body["tools"].append(file_search_tool(profile.file_search))
+    if profile.file_search.get("vector_store_ids"):
+        body["tools"].append({"type": "file_search", **profile.file_search})
     return body
 
 
@@ -122,17 +122,6 @@ def require_domains(name: str, domains: Sequence[str]) -> None:
 def bare_hosts(domains: Sequence[str]) -> tuple[str, ...]:
     """Return domains, or URLs, as the search tool takes them: hosts in the form that DNS knows, each once."""
     return tuple(dict.fromkeys(map(_bare_host, _words(domains))))[:MAX_DOMAINS]
-
-
-def file_search_tool(files: FileSearch) -> JsonObject:
-    """Return the tool that searches files in vector stores."""
-    return _without_none(
-        type="file_search",
-        vector_store_ids=list(files.vector_store_ids),
-        max_num_results=files.max_num_results,
-        ranking_options=None if files.score_threshold is None else {"score_threshold": files.score_threshold},
-        filters=files.filters,
-    )
 
 
 @lru_cache(maxsize=64)
