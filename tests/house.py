@@ -144,7 +144,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "commands": {
         *(*BASE, "asking", "manuals", "research", "settings", "logs", "usage", "secrets", "under_trio"),
-        *("responses_api.http", "responses_api.request", "responses_api.response"),
+        *("responses_api.http", "responses_api.request", "responses_api.response", "testing.client"),
     },
     "commands.demo": {"testing", "commands.parser", "commands.terminal", "settings.schema"},
     "cli": {

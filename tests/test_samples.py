@@ -166,10 +166,10 @@ def check_entry(shown: Mapping[str, Any], home: Path) -> None:
     [(container, entries)] = shown.items()
     [entry] = entries.values()
     client = next(client for client in CLIENTS.values() if client.container == container)
-    program, *arguments = client.command_in(entry)
+    program, *arguments = client.words_in(entry)
     assert program.endswith("/openai-responses-mcp")
     assert arguments == ["--stdio"]
-    given = entry.get(client.members.variables, {})
+    given = entry.get(client.variables, {})
     env = {name: re.sub(r"\$?\{\S+\}", "sk-sample-0123456789", value) for name, value in given.items()}
     assert env.keys() <= {setting.env for setting in SETTINGS} | {"OPENAI_API_KEY"}
     check_settings(env, home)

@@ -31,6 +31,13 @@ TAKES_TASKS: Message = {
 """The `_meta` of a request whose answer may be a task."""
 
 
+_MOST_BYTES = 64 * 1024 * 1024  # of one message
+
+
+class NoMessage(AssertionError):
+    """The server wrote something that is no message; the text shows what."""
+
+
 class McpClient:
     """One side of an MCP conversation.
 
@@ -49,8 +56,8 @@ class McpClient:
         self.ended = False
 
     async def listen(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Receive until the end of the server's output; run it in a task. Fails on output that is no message."""
-        reader = MessageReader()
+        """Receive until the end of the server's output; run it in a task. Raises NoMessage."""
+        reader = MessageReader(_MOST_BYTES)
         task_status.started()
         while True:
             try:
@@ -173,8 +180,13 @@ class ServedClient(McpClient):
 
 def _message(item: Payload | FramingFault) -> Message:
     if isinstance(item, FramingFault):
-        raise AssertionError(f"the server wrote what is no message: {item.message}")  # noqa: TRY004  # a verdict
-    message: Message = json.loads(item.data)
+        raise NoMessage(item.message)
+    try:
+        message: Message = json.loads(item.data)
+    except (ValueError, RecursionError):
+        message = {}
+    if "jsonrpc" not in message:
+        raise NoMessage(item.data.decode("utf-8", "replace"))
     return message
 
 

@@ -20,15 +20,12 @@ import trustme
 
 from responses_mcp import cli
 from responses_mcp.commands import doctor
-from responses_mcp.commands.clients.known import CLIENT_LIMITS, CLIENTS, Server
-from responses_mcp.commands.doctor.configuration import check_configuration, check_program
-from responses_mcp.commands.doctor.entries import check_time_outs
-from responses_mcp.commands.doctor.findings import Finding
+from responses_mcp.commands.clients.known import CLIENTS
+from responses_mcp.commands.doctor.configuration import check_configuration
 from responses_mcp.commands.doctor.handshake import Handshake, check_handshake, shake_hands
 from responses_mcp.commands.doctor.model_ends import Announced, check_models
-from responses_mcp.commands.doctor.network import ask_for_models
-from responses_mcp.commands.doctor.network_settings import Way
-from responses_mcp.manuals.files.directories import DirectoryByDescriptor, DirectoryByPath
+from responses_mcp.commands.doctor.network import Way, ask_for_models
+from responses_mcp.commands.findings import Finding
 from responses_mcp.research.runs_file import Row, RunsFile
 from responses_mcp.settings import OpenAISettings, Profile, load_settings
 from responses_mcp.settings.model import LimitSettings
@@ -54,19 +51,21 @@ pytestmark = pytest.mark.usefixtures("surroundings")
 KEY = "sk-canary-0123456789abcdef"
 WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 
+HELLO = '{"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}'
+LIST = '{"tools": [{"name": "answer", "inputSchema": {"type": "object"}}]}'
 # A server that is quick to start; what it does besides is put in front.
-SMALL = """\
+SMALL = f"""\
 import json, sys
 for line in sys.stdin:
     message = json.loads(line)
     if "id" in message:
-        result = {"tools": [{"name": "answer"}]} if message["method"] == "tools/list" else {}
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+        result = {LIST} if message["method"] == "tools/list" else {HELLO}
+        print(json.dumps({{"jsonrpc": "2.0", "id": message["id"], "result": result}}), flush=True)
 """
 # The same for a shell, which starts in a tenth of the time.
-SMALLEST = """\
-read -r line; echo '{"jsonrpc": "2.0", "id": 0, "result": {}}'
-read -r line; read -r line; echo '{"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "answer"}]}}'
+SMALLEST = f"""\
+read -r line; echo '{{"jsonrpc": "2.0", "id": 1, "result": {HELLO}}}'
+read -r line; read -r line; echo '{{"jsonrpc": "2.0", "id": 2, "result": {LIST}}}'
 read -r line || exit 0
 """
 
@@ -276,38 +275,9 @@ async def test_the_server_is_started_as_clients_start_it_whatever_is_in_the_work
         (
             {"ALL_PROXY": "http://127.0.0.1:1", "SSL_CERT_FILE": "/nowhere"},
             "request: {trust_env: false}",
-            ("ok", "certificates", "certifi", "request.trust_env is false"),
+            ("ok", "certificates", "certifi"),
         ),
         ({"HTTPS_PROXY": "http://proxy.invalid:3128"}, None, ("ok", "proxy", "is reached through", "proxy.invalid:3128")),
-        (
-            {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "*.openai.com,*.example.com,10.0.0.0/8"},
-            None,
-            ("warn", "proxy", "match nothing: *.openai.com.", "Fix: list host names"),
-        ),
-        (
-            {
-                "HTTPS_PROXY": "http://127.0.0.1:9",
-                "NO_PROXY": "*.openai.com, 10.0.0.0/8, 11.0.0.0/8",
-                "OPENAI_BASE_URL": "https://10.1.2.3/v1",
-            },
-            None,
-            ("warn", "proxy", "match nothing: 10.0.0.0/8.", "Fix: list host names"),
-        ),
-        (
-            {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "*, [::1], a;openai.com"},
-            None,
-            ("warn", "proxy", "match nothing: *, a;openai.com."),
-        ),
-        (
-            {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "https://api.openai.com, https://x.example, openai.com/"},
-            None,
-            ("warn", "proxy", "match nothing: https://api.openai.com, openai.com/.", "Fix: list host names"),
-        ),
-        (
-            {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "HTTPS://api.openai.com:443/v1"},
-            None,
-            ("warn", "proxy", "match nothing: HTTPS://api.openai.com:443/v1."),
-        ),
     ],
 )  # fmt: skip
 async def test_what_is_wrong_here_is_told_offline_with_its_cure(
@@ -322,42 +292,14 @@ async def test_a_configuration_file_of_which_nothing_counts_is_not_called_missin
     examine: Doctor, tmp_path: Path
 ) -> None:
     report = await examine("--offline", config="# nothing yet\n")
-    report.line("ok", "config", f"{tmp_path / 'c.yaml'} says nothing that counts; settings come from the variable")
+    report.line("ok", "config", f"{tmp_path / 'c.yaml'} says nothing that counts; settings come from OPENAI_API_KEY")
     usual = tmp_path / ".config/openai-responses-mcp/config.yaml"
     report = await examine("--offline")
-    report.line("ok", "config", f"no configuration file {usual}; settings come from the variable: OPENAI_API_KEY")
+    report.line("ok", "config", f"no configuration file {usual}; settings come from OPENAI_API_KEY")
     usual.parent.mkdir(parents=True)
-    write(usual.with_suffix(".yml"), "request: {timeout_ms: 1000}")
-    report = await examine("--offline")
-    report.line("ok", "config", f"no configuration file {usual}, and {usual.with_suffix('.yml')} is not read; ")
     write(usual, "openai: {base_url: 'https://api.openai.com/v1'}")
     report = await examine("--offline", OPENAI_BASE_URL="https://example.com/v1")
-    report.line("ok", "config", f"{usual} says nothing that counts; settings come from these variables: ")
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
-async def test_a_configuration_file_that_is_a_link_to_nothing_is_told(examine: Doctor, tmp_path: Path) -> None:
-    usual = tmp_path / ".config/openai-responses-mcp/config.yaml"
-    usual.parent.mkdir(parents=True)
-    usual.symlink_to("nowhere")
-    report = await examine("--offline")
-    report.line("ok", "config", f"{usual} is a link that leads to no file; settings come from")
-
-
-@pytest.mark.parametrize("proxy", [None, "http://127.0.0.1:9"])
-async def test_exceptions_that_other_programs_understand_are_no_matter_where_they_do_not_mean_this_host(
-    examine: Doctor, proxy: str | None
-) -> None:
-    entries = "localhost,10.0.0.0/8,*.corp" if proxy else "*.openai.com"
-    report = await examine("--offline", NO_PROXY=entries, **({"HTTPS_PROXY": proxy} if proxy else {}))
-    assert "match nothing" not in "\n".join(report.lines)
-
-
-@pytest.mark.parametrize("exceptions", ["*", "localhost,, .openai.com"])
-async def test_a_proxy_that_is_not_for_this_host_is_named_without_a_warning(examine: Doctor, exceptions: str) -> None:
-    report = await examine("--offline", HTTPS_PROXY="http://127.0.0.1:9", NO_PROXY=exceptions)
-    report.line("ok", "proxy", "HTTPS_PROXY set, but not for https://api.openai.com")
-    assert "match nothing" not in "\n".join(report.lines)
+    report.line("ok", "config", f"{usual} says nothing that counts; settings come from ")
 
 
 async def test_extra_headers_are_named_and_their_values_are_not(examine: Doctor) -> None:
@@ -387,31 +329,6 @@ def test_what_of_the_folder_of_manuals_is_not_served_is_told(tmp_path: Path) -> 
     ]
 
 
-def test_manuals_of_which_no_file_is_served_are_told_with_the_cure(tmp_path: Path) -> None:
-    for name in ("guide", "empty"):
-        (tmp_path / "root" / name).mkdir(parents=True)
-    write(tmp_path / "root/guide/a.xyz", "x")
-    root = str(tmp_path / "root")
-    told = f"{root} has 2 manuals, but no file of a served format to search; 1 file of another format is not served (1 .xyz)"
-    assert [each for each in check_configuration(load_settings({"MANUALS_ROOT": root})) if each.check == "manuals"] == [
-        ("manuals", "warn", told, "put the manuals there as such files")
-    ]
-
-
-def test_a_folder_of_manuals_that_cannot_be_read_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(_: str) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("responses_mcp.manuals.files.folder.open_root", refuse)
-    [found] = [
-        each for each in check_configuration(load_settings({"MANUALS_ROOT": str(tmp_path)})) if each.check == "manuals"
-    ]
-    assert found[1] == "FAIL"
-    assert found[2].endswith("; give the server permission or mend the disk, then ask again")
-
-
 async def test_who_has_manuals_may_do_without_a_key(examine: Doctor, tmp_path: Path) -> None:
     (tmp_path / "manuals/guide").mkdir(parents=True)
     write(tmp_path / "manuals/guide/a.md", "# A\n")
@@ -428,34 +345,8 @@ async def test_a_folder_without_manuals_and_an_index_that_cannot_be_kept_are_tol
     (tmp_path / "none").mkdir()
     in_the_way = write(tmp_path / "file", "in the way")
     report = await examine("--offline", MANUALS_ROOT=str(tmp_path / "none"), MANUALS_INDEX_DIR=in_the_way)
-    report.line("warn", "manuals", "has no manuals", "Fix: put them there, as files of a served format")
+    report.line("warn", "manuals", "has 0 manuals; there is no file of a served format", "Fix: put the manuals there")
     report.line("warn", "index", "cannot be written to", "Fix: make it a folder")
-
-
-def test_a_manual_among_others_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("guide", "plant"):
-        (tmp_path / name).mkdir()
-        write(tmp_path / f"{name}/a.md", "# A\n")
-    for kind in (DirectoryByDescriptor, DirectoryByPath):
-
-        def enter(self: Any, name: str, of_it: Callable[..., Any] = kind.enter) -> Any:
-            if name == "guide":
-                raise PermissionError(13, "Permission denied")
-            return of_it(self, name)
-
-        monkeypatch.setattr(kind, "enter", enter)
-    found = [
-        each for each in check_configuration(load_settings({"MANUALS_ROOT": str(tmp_path)})) if each[0] == "manuals"
-    ]
-    assert found == [
-        ("manuals", "ok", f"{tmp_path} has 2 manuals", None),
-        (
-            "manuals",
-            "warn",
-            "Manual 'guide' cannot be read (Permission denied)",
-            f"make {tmp_path / 'guide'} readable for you",
-        ),
-    ]
 
 
 @pytest.mark.rule("P16")
@@ -472,14 +363,6 @@ async def test_what_embeddings_send_and_where_is_told(
         monkeypatch.setattr("responses_mcp.commands.doctor.configuration.find_spec", lambda _, there=there: there)
         report = await examine("--offline", **given | {"MANUALS_EMBEDDINGS_PROVIDER": "wordllama"})
         report.line(*line)
-
-
-async def test_a_server_of_embeddings_that_is_not_there_is_told(
-    examine: Doctor, closed_port: int, tmp_path: Path
-) -> None:
-    given = {"MANUALS_ROOT": str(tmp_path), "MANUALS_EMBEDDINGS_PROVIDER": "api"}
-    report = await examine(**given, MANUALS_EMBEDDINGS_BASE_URL=f"http://127.0.0.1:{closed_port}/v1")
-    report.line("warn", "embeddings", "cannot be reached", "correct manuals.embeddings.base_url, or start that server")
 
 
 @pytest.mark.parametrize("name", ["SESSION_CALLS", "SESSION_TOKENS", "SESSION_COST_USD", "DAY_COST_USD"])
@@ -518,20 +401,6 @@ async def test_how_many_runs_go_on_at_the_api_is_told(examine: Doctor, tmp_path:
     report.line("ok", "state", "1 run going on at the API")
 
 
-def test_an_executable_that_may_vanish_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    name = "openai-responses-mcp.exe" if sys.platform == "win32" else "openai-responses-mcp"
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
-    for folder, status in (("lasting/bin", "ok"), ("uv/archive-v0/x/bin", "warn")):
-        script = tmp_path / folder / name
-        script.parent.mkdir(parents=True)
-        script.touch()
-        monkeypatch.setattr(sys, "argv", [str(script)])
-        _, found = check_program()
-        assert (found.status, str(script) in found.found) == (status, True)
-    assert "temporary" in found.found
-    assert "uv tool install" in str(found.fix)
-
-
 # Models
 
 
@@ -541,7 +410,7 @@ async def test_an_unknown_model_fails_with_names_that_are_near(examine: Doctor) 
     report.line("FAIL", "models", "Fix: set MODEL_QUICK to another model")
     one = await examine(reply=Json({"data": [{"id": "gpt-5.2"}]}), MODEL_QUICK="gpt-5.4-mni")
     one.line("FAIL", "models", "is not the one model that the API lists")
-    one.line("ok", "http", "1 model is listed")
+    one.line("ok", "http", "200, with 1 model; the key is accepted")
     report.line("ok", "models", "gpt-5.2")
     assert report.failed == ["models"]
 
@@ -648,70 +517,6 @@ async def test_a_dead_proxy_is_told_with_its_variable_and_without_its_password(
     assert report.failed == ["tcp"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there both spellings are one")
-@pytest.mark.parametrize("name", ["https_proxy", "all_proxy"])
-async def test_a_proxy_is_named_by_the_spelling_that_counts(examine: Doctor, closed_port: int, name: str) -> None:
-    set_too = {} if name == "all_proxy" else {"HTTPS_PROXY": "http://other.example:1"}
-    report = await examine(**{name: f"http://127.0.0.1:{closed_port}", "no_proxy": "x.example"}, **set_too)
-    cure = f"Fix: correct {name}, unset it, or name the API's host in no_proxy"
-    report.line("FAIL", "tcp", f"({name})", cure)
-
-
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("OPENAI_APIKEY", "OPENAI_API_KEY"),
-        ("OPENAI_KEY", "OPENAI_API_KEY"),
-        ("OPENAI_MODEL", "MODEL_ANSWER"),
-        ("MODEL_ANSWR", "MODEL_ANSWER"),
-        ("OPENAI_API_BASE", "OPENAI_BASE_URL"),
-    ],
-)
-async def test_a_variable_that_is_not_read_and_is_nearly_called_as_one_that_is_not_set_is_told(
-    examine: Doctor, name: str, meant: str
-) -> None:
-    report = await examine("--offline", OPENAI_API_KEY=None, **{name: "canary"})
-    report.line("warn", "config", f"{name} is set, and not read", f"Fix: did you mean {meant}?")
-    report = await examine("--offline", **{name: "canary", meant: "gpt-5.5"})
-    assert not any(name in line for line in report.lines)
-
-
-async def test_a_variable_that_is_blank_counts_as_one_that_is_not_set(examine: Doctor) -> None:
-    report = await examine("--offline", OPENAI_API_KEY=" ", OPENAI_APIKEY="canary", OPENAI_MODEL="")
-    report.line("warn", "config", "OPENAI_APIKEY is set, and not read", "Fix: did you mean OPENAI_API_KEY?")
-    assert "OPENAI_MODEL" not in str(report.lines)
-
-
-async def test_a_variable_that_a_header_is_read_from_is_no_misnamed_one(examine: Doctor, tmp_path: Path) -> None:
-    config = tmp_path / "c.yaml"
-    config.write_text("openai: {headers_env: {api-key: OPENAI_KEY}}", encoding="utf-8")
-    report = await examine("--offline", "--config", str(config), OPENAI_API_KEY=None, OPENAI_KEY="canary")
-    assert "OPENAI_KEY is set" not in str(report.lines)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "around"),
-    [
-        (
-            "OPENAI_KEY",
-            "canary",
-            {"OPENAI_API_KEY": None},
-        ),  # the key goes by another name, so this one is not read either
-        ("OPENAI_API_BASE", "http://127.0.0.1:1/v1", {}),  # the file says it
-        ("OPENAI_APIKEY", "canary", {}),
-        ("OPENAI_API_TYPE", "openai", {}),
-        ("MODEL_ANSWERING", "canary", {}),
-    ],
-)
-async def test_a_variable_of_another_program_is_not_told(
-    examine: Doctor, tmp_path: Path, name: str, value: str, around: dict[str, str | None]
-) -> None:
-    config = tmp_path / "c.yaml"
-    config.write_text("openai: {api_key_env: MY_KEY, base_url: http://127.0.0.1:1/v1}", encoding="utf-8")
-    report = await examine("--offline", "--config", str(config), MY_KEY=KEY, **{name: value}, **around)
-    assert f"{name} is set" not in str(report.lines)
-
-
 async def test_a_proxy_that_refuses_is_told(examine: Doctor) -> None:
     async with open_proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n") as proxy:
         report = await examine(HTTPS_PROXY=f"http://127.0.0.1:{proxy.port}")
@@ -757,14 +562,11 @@ async def test_an_untrusted_certificate_is_told_with_the_variable_that_cures_it(
     ours, theirs = trustme.CA(), trustme.CA()
     async with open_fake_api() as api, tls_front(api.base_url, theirs) as url:
         report = await examine(OPENAI_BASE_URL=url)
-        line = report.line("FAIL", "tls", "is not trusted", "Fix: set SSL_CERT_FILE to a PEM file")
-        assert "REQUESTS_CA_BUNDLE" not in line
-        report = await examine(REQUESTS_CA_BUNDLE="company.pem")
-        report.line("FAIL", "tls", "for instance to that of REQUESTS_CA_BUNDLE")
+        report.line("FAIL", "tls", "is not trusted", "Fix: let SSL_CERT_FILE name a PEM file that has the CA")
         assert (report.failed, api.requests) == (["tls"], [])
         trust(monkeypatch, ours, tmp_path / "ours.pem")
         report = await examine()
-        report.line("FAIL", "tls", "Fix: add the CA certificate of your company or gateway to the file")
+        report.line("FAIL", "tls", "is not trusted")
         trust(monkeypatch, theirs, tmp_path / "theirs.pem")
         report = await examine()
     report.line("ok", "tls", "localhost is trusted")
@@ -778,42 +580,8 @@ async def test_a_certificate_file_that_cannot_be_used_is_told(
     if content is not None:
         write(tmp_path / "ca.pem", content)
     report = await examine(SSL_CERT_FILE=str(tmp_path / "ca.pem"))
-    report.line("FAIL", "certificates", "SSL_CERT_FILE", "ca.pem", "Fix: let it name a file of CA certificates")
+    report.line("FAIL", "certificates", "SSL_CERT_FILE", "ca.pem", "Fix: correct SSL_CERT_FILE or")
     report.line("skip", "network")
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such files")
-async def test_a_certificate_file_that_would_never_end_is_not_read(examine: Doctor, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "ca.pem")
-    report = await examine(SSL_CERT_FILE=str(tmp_path / "ca.pem"))
-    report.line("FAIL", "certificates", "it is a pipe")
-
-
-async def test_a_certificate_folder_without_hashed_names_is_told(examine: Doctor, tmp_path: Path) -> None:
-    report = await examine("--offline", SSL_CERT_DIR=str(tmp_path))
-    report.line("FAIL", "certificates", "SSL_CERT_DIR", 'Fix: run "openssl rehash')
-    write(tmp_path / "0123abcd.0", "")
-    report = await examine("--offline")
-    report.line("ok", "certificates", "SSL_CERT_DIR")
-
-
-async def test_one_certificate_folder_of_several_that_can_be_used_is_enough(examine: Doctor, tmp_path: Path) -> None:
-    both = f"/gone{os.pathsep}{tmp_path}"
-    report = await examine("--offline", SSL_CERT_DIR=both)
-    report.line("FAIL", "certificates", f"SSL_CERT_DIR names {both}")
-    write(tmp_path / "0123abcd.0", "")
-    report = await examine("--offline")
-    report.line("ok", "certificates", f"those of SSL_CERT_DIR ({both}), and no other")
-
-
-@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
-async def test_certificates_that_cannot_be_used_keep_nobody_from_an_address_without_tls(
-    examine: Doctor, name: str
-) -> None:
-    report = await examine(reply=Json({"data": []}), **{name: "/gone"})
-    report.line("warn", "certificates", f"{name} names /gone, ")
-    report.line("ok", "http")
-    assert "certificates" not in report.failed
 
 
 @pytest.mark.parametrize(
@@ -841,10 +609,10 @@ async def test_an_api_that_does_not_answer_is_told_within_a_bound(
 @pytest.mark.parametrize(
     ("reply", "status", "said"),
     [
-        (Error(401, f"Incorrect API key provided: {KEY[:8]}***cdef", code="invalid_api_key"), "FAIL", ("401 invalid_api_key; the API refuses the key", "put a key that is valid there into OPENAI_API_KEY")),
-        (Error(403, "Country not supported", code="unsupported_country"), "FAIL", ("403 unsupported_country; the API does not let", "check the key's project")),
-        (Error(403, "Missing scopes: api.model.read"), "warn", ("the key may not list models", "give the key the permission")),
-        (Error(404), "warn", ("404 model_not_found; nothing is there", "correct the path in openai.base_url, or try it")),
+        (Error(401, f"Incorrect API key provided: {KEY[:8]}***cdef", code="invalid_api_key"), "FAIL", ("The API refused the key (401", "put a valid key into OPENAI_API_KEY")),
+        (Error(403, "Country not supported", code="unsupported_country"), "FAIL", ("(403 unsupported_country)", "ask from another")),
+        (Error(403, "Missing scopes: api.model.read"), "warn", ("(403 model_not_found)", "let the key read models, or try it with")),
+        (Error(404), "warn", ("404; nothing is there", "correct the path in openai.base_url, which often ends in /v1")),
         (Error(429, "Slow down"), "warn", ("limits the rate", "wait a while")),
         (Error(429, "No money", code="insufficient_quota"), "FAIL", ("quota is used up", "check plan and billing")),
         (Error(500, "Boom"), "FAIL", ("The API failed (500): Boom", "try again later")),
@@ -858,12 +626,6 @@ async def test_what_the_api_answers_is_told_with_its_meaning(
     found, cure = said
     report = await examine(reply=reply)
     assert KEY[:8] not in report.line(status, "http", found, f"Fix: {cure}")
-
-
-async def test_an_address_without_a_version_at_which_nothing_is_fails(examine: Doctor) -> None:
-    async with open_fake_api(Error(404)) as api:
-        report = await examine(OPENAI_BASE_URL=api.base_url.removesuffix("/v1"))
-    report.line("FAIL", "http", "nothing is there", "correct the path in openai.base_url, which often ends in /v1")
 
 
 async def test_a_page_of_a_captive_portal_is_no_list_of_models(examine: Doctor) -> None:
@@ -904,7 +666,7 @@ async def test_without_a_usable_key_the_way_is_tried_without_one(
     [
         (
             server("import time\ntime.sleep(1.05)"),
-            [("warn", "start", "too late for Codex (about 1 s)", "add required = true to the server's entry")],
+            [("warn", "start", "too late for Codex (about 1 s)", "give the client the installed executable")],
         ),
         (
             server(f"print('Welcome! ' + '.' * 90 + ' {KEY}')"),
@@ -917,7 +679,10 @@ async def test_without_a_usable_key_the_way_is_tried_without_one(
         ),
         (["/nowhere/python"], [("FAIL", "start", "cannot be started")]),
         (
-            server(small=SMALL.replace('"tools":', '"no":'), after="sys.exit(3)"),
+            server(
+                small=SMALL.replace('"result": result', '"error": {"code": -32603, "message": "no"}'),
+                after="sys.exit(3)",
+            ),
             [("FAIL", "start", "not tools/list"), ("FAIL", "exit", "code 3", "Fix: run it with --debug PATH")],
         ),
     ],
@@ -947,35 +712,14 @@ async def test_a_server_that_hangs_is_ended_within_a_bound(deaf: bool) -> None:
     [
         (0.9, []),
         (1.3, ["codex"]),
-        (31, ["codex", "claude-code"]),
-        (60, ["codex", "claude-code", "claude-desktop", "typescript-sdk"]),
+        (31, ["claude-code", "codex"]),
+        (60, ["claude-code", "claude-desktop", "codex"]),
     ],
 )
 def test_the_slower_the_start_the_more_clients_are_lost(seconds: float, lost: list[str]) -> None:
-    [start, *_] = check_handshake(
-        Handshake(seconds=seconds, tools=["answer"], exit_code=0), list(CLIENT_LIMITS.values())
-    )
-    assert [name for name, client in CLIENT_LIMITS.items() if client.title in start.found] == lost
+    [start, *_] = check_handshake(Handshake(seconds=seconds, tools=["answer"], exit_code=0), list(CLIENTS.values()))
+    assert [name for name, client in CLIENTS.items() if client.title in start.found] == lost
     assert start.status == ("warn" if lost else "ok")
-
-
-async def test_one_client_can_be_judged_for(examine: Doctor) -> None:
-    report = await examine("--offline", "--client", "claude-desktop")
-    assert "Codex" not in report.line("warn", "time-outs", "Claude Desktop (60 s)")
-
-
-def test_a_call_that_may_take_longer_than_clients_wait_is_told_with_what_to_set() -> None:
-    finding = check_time_outs(300_000, list(CLIENT_LIMITS.values()))
-    assert finding.status == "warn"
-    assert "Codex (60 s)" in finding.found
-    assert "OPENAI_API_TIMEOUT" in str(finding.fix)
-    assert check_time_outs(55_000, list(CLIENT_LIMITS.values())).status == "ok"
-
-
-def test_install_writes_what_doctor_names() -> None:
-    entry = CLIENTS["codex"].entry(Server(command=("x",), answer_ms=100_000))
-    told = check_time_outs(100_000, [CLIENTS["codex"]])
-    assert f"tool_timeout_sec = {entry['tool_timeout_sec']} in" in str(told.fix)
 
 
 # What it looks like
@@ -999,13 +743,6 @@ async def test_on_a_terminal_it_ends_with_what_is_wrong_and_counts_the_rest(exam
     assert marks == sorted(marks, key=["skip", "warn", "FAIL"].index)
     assert marks[-1] == "FAIL"
     assert "Fix: " in report.line("FAIL", "key")
-
-
-async def test_who_has_one_profile_only_is_told_how_to_have_three(examine: Doctor) -> None:
-    report = await examine("--offline")
-    report.line("ok", "profiles", "'openai-responses-mcp install --write --profiles' sets them apart.")
-    report = await examine("--offline", MODEL_QUICK="gpt-5.4-mini")
-    assert not [line for line in report.lines if "profiles:" in line]
 
 
 # The command line

@@ -6,7 +6,6 @@ import os
 import re
 import stat
 import subprocess
-import sys
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +20,6 @@ from responses_mcp.commands.clients.entries import document_of
 from responses_mcp.commands.clients.files import ClientFile, Unmergeable
 from responses_mcp.commands.clients.known import CLIENTS, Machine
 from responses_mcp.commands.install import run
-from tests.commands.online import Terminal
 from tests.processes import COMMAND, ROOT, WAIT, environment
 
 KEY = "sk-test-0123456789abcdef"
@@ -94,23 +92,7 @@ def test_the_file_of_a_project_is_in_the_working_directory(client: str, install:
         assert done == (2, "", f"openai-responses-mcp: {title} has no file for a project; leave --scope out.\n")
     else:
         assert entry_in(client, (Path(machine.folder) / name).read_text(encoding="utf-8"))
-        assert "The path in it is that of this machine." in done.err
-
-
-@pytest.mark.parametrize("given", ["~/other.json", "../other.json"])
-def test_another_file_can_be_named(given: str, install: Install, machine: Machine) -> None:
-    assert install("cursor", "--file", given, "--write").code == 0
-    assert entry_in("cursor", (Path(machine.home) / "other.json").read_text(encoding="utf-8"))
-
-
-def test_a_new_file_that_is_named_like_a_folder_is_refused(install: Install, machine: Machine) -> None:
-    path = Path(machine.folder) / "Code - Insiders"
-    done = install("vscode", "--file", "Code - Insiders", "--write")
-    told = f"--file: there is no file {path}; a new one needs a name that ends in .json.\n"
-    assert done == (2, "", f"openai-responses-mcp: {told}")
-    assert not path.exists()
-    put(path, "{}")
-    assert install("vscode", "--file", "Code - Insiders", "--write").code == 0
+        assert "The file contains paths of this machine" in done.err
 
 
 # The entry
@@ -123,7 +105,7 @@ def test_a_missing_file_is_made_of_what_is_shown_and_a_second_run_changes_nothin
     path = file_of(client, machine)
     shown = install(client)
     entry = entry_in(client, shown.out)
-    assert CLIENTS[client].command_in(entry) == ["/opt/x/bin/openai-responses-mcp", "--stdio"]
+    assert CLIENTS[client].words_in(entry) == ["/opt/x/bin/openai-responses-mcp", "--stdio"]
     assert "MCP_TOOL_ERRORS" not in shown.out
     assert f"This is for {path}." in shown.err
     assert not path.exists()
@@ -133,28 +115,20 @@ def test_a_missing_file_is_made_of_what_is_shown_and_a_second_run_changes_nothin
     assert path.read_bytes() == shown.out.encode()
     assert {*os.listdir(path.parent)} - {"project"} == {path.name}
     before = path.stat()
-    assert install(client, "--write").out == f"openai-responses is in {path} already; nothing was changed.\n"
+    assert install(client, "--write").out == f"openai-responses is already in {path}; nothing was changed.\n"
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-    assert "has this entry already" in install(client).err
+    assert "is already in" in install(client).err
 
 
 @pytest.mark.parametrize("client", sorted(CLIENTS))
 def test_the_page_of_a_client_shows_the_entry_that_is_written(client: str, install: Install) -> None:
     page = (ROOT / f"docs/clients/{client}.md").read_text(encoding="utf-8")
-    more = ["--trust"] if CLIENTS[client].trust else []
+    more = ["--trust"] if client == "gemini" else []
     done = install(client, *more, command="/absolute/path/to/openai-responses-mcp", OPENAI_API_KEY=KEY)
     assert f"\n{done.out}```\n" in page
     assert f"](clients/{client}.md)" in (ROOT / "docs/README.md").read_text(encoding="utf-8")
     command = " ".join(["install", client, *more, *(["--write"] if CLIENTS[client].dialect else [])])
     assert f"]({client}.md) | `{command}`" in (ROOT / "docs/clients/README.md").read_text(encoding="utf-8")
-
-
-def test_who_has_to_add_the_key_is_told(install: Install) -> None:
-    done = install("claude-desktop")
-    assert "OPENAI_API_KEY" not in done.out
-    told = 'add "OPENAI_API_KEY" with its value to "env" of that entry, and let nobody else read that file.'
-    assert told in done.err
-    assert 'add "env": {"OPENAI_API_KEY": "ITS VALUE"} to that entry, and let' in install("zed").err
 
 
 @every_client
@@ -258,12 +232,12 @@ def test_what_is_set_here_is_passed_on_by_name_where_the_client_can(
     done = install(client, **SET_HERE)
     assert "hunter22" not in done.text
     entry = entry_in(client, done.out)
-    assert entry.get(CLIENTS[client].members.variables) == env
+    assert entry.get(CLIENTS[client].variables) == env
     if client == "codex":
         assert entry["env_vars"] == ["OPENAI_API_KEY", *NAMES]
     if client == "goose":  # passes all of its own on, and looks the key up in its keyring, too
         assert entry["env_keys"] == ["OPENAI_API_KEY"]
-    left_out = 'add "HTTPS_PROXY" with its value to "env" of that entry'
+    left_out = "does not pass on HTTPS_PROXY, set here"
     assert (left_out in done.err) is (client in {"claude-desktop", "zed"})
 
 
@@ -275,7 +249,6 @@ def test_a_path_that_is_written_into_an_entry_is_written_from_the_root(
     here = replace(machine, system="windows" if os.name == "nt" else "linux")  # which says what is between folders
     paths = {
         "SSL_CERT_FILE": "corp-ca.pem",
-        "SSL_CERT_DIR": os.pathsep.join(["certs", f"{tmp_path}/more/", "../x"]),
         "MANUALS_ROOT": "man",
         "MANUALS_INDEX_DIR": "~/index",
         "RESEARCH_STATE_DIR": "./st",
@@ -287,27 +260,13 @@ def test_a_path_that_is_written_into_an_entry_is_written_from_the_root(
         entry_in(client, file_of(client, here).read_text(encoding="utf-8"))["env"].items()
         >= {
             "SSL_CERT_FILE": str(folder / "corp-ca.pem"),
-            "SSL_CERT_DIR": os.pathsep.join([str(folder / "certs"), f"{tmp_path}/more/", str(folder / "../x")]),
             "MANUALS_ROOT": str(folder / "man"),
             "MANUALS_INDEX_DIR": "~/index",
             "RESEARCH_STATE_DIR": str(folder / "st"),
             "MODEL_ANSWER": "gpt-5",
         }.items()
     )
-    assert "a relative path" not in done.text
-
-
-@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini", "cursor"])
-def test_a_relative_path_that_is_passed_on_as_it_is_is_told_with_the_one_from_the_root(
-    client: str, install: Install, machine: Machine
-) -> None:
-    index = str(Path("/i").absolute())
-    done = install(client, SSL_CERT_FILE="ca.pem", MANUALS_INDEX_DIR=index, RESEARCH_STATE_DIR="~/st")
-    title = CLIENTS[client].title
-    told = f"{title} may start it elsewhere, and SSL_CERT_FILE is ca.pem, a relative path, by openai-responses in "
-    assert told in done.err
-    assert f"; set it to {machine.folder / 'ca.pem'}." in done.err
-    assert done.err.count("a relative path") == 1
+    assert done.code == 0
 
 
 def test_an_entry_that_its_owner_turned_off_stays_so_and_that_is_told(install: Install, machine: Machine) -> None:
@@ -375,33 +334,6 @@ def test_what_the_server_would_refuse_is_refused_at_once(toolsets: str, words: s
     assert words in done.err
 
 
-def test_a_configuration_that_an_entry_names_and_that_is_gone_is_told_with_the_entry(
-    install: Install, machine: Machine
-) -> None:
-    gone = str(Path(machine.home) / "gone.yaml")
-    path = put_entry("gemini", machine, {"command": "/old/openai-responses-mcp", "args": ["--config", gone]})
-    done = install("gemini", "--write")
-    told = f"there is none at {gone} (from openai-responses in {path}); correct the path"
-    assert (done.code, told in done.err, "To name another there, add --config PATH." in done.err) == (2, True, True)
-    done = install("cursor", "--config", gone, "--write")
-    assert (done.code, f"there is none at {gone} (from --config); correct the path" in done.err) == (2, True)
-
-
-@pytest.mark.parametrize("width", range(40, 100, 7))
-def test_no_line_breaks_within_a_path_on_a_terminal(
-    width: int, install: Install, machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown = Terminal()
-    monkeypatch.setattr(sys, "stderr", shown)
-    monkeypatch.setenv("COLUMNS", str(width))
-    here = replace(machine, system="mac", home=machine.home / "a user of blanks")
-    Path(here.folder / "my own manuals").mkdir()
-    install("claude-desktop", "--manuals", "my own manuals", "--toolsets", "answer,manuals", machine=here)
-    install("claude-desktop", "--list", machine=here)
-    assert str(file_of("claude-desktop", here)) in shown.text  # in Library/Application Support
-    assert str(here.folder / "my own manuals") in shown.text
-
-
 # What is there already
 
 
@@ -432,63 +364,7 @@ def test_all_else_in_a_file_stays_byte_for_byte_and_a_copy_is_kept(
     assert f"The file as it was: {kept}" in done.out
 
 
-@every_client
-def test_another_entry_of_the_name_is_changed_and_the_difference_shown(
-    client: str, install: Install, machine: Machine
-) -> None:
-    path = file_of(client, machine)
-    install(client, "--write", command="/old/bin/x")
-    told = install(client).err
-    assert "With --write, this command changes it:" in told
-    form = '["{}", "--stdio"]' if CLIENTS[client].members.arguments is None else '"{}"'
-    member = CLIENTS[client].members.command
-    changes = {"-": "/old/bin/x", "+": "/opt/x/bin/openai-responses-mcp"}
-    difference = [f"  {mark} {member}: {form.format(program)}" for mark, program in changes.items()]
-    assert all(line in told for line in difference)
-    shown = install(client, "--write").out.splitlines()
-    assert shown[:3] == [*difference, f"openai-responses was changed in {path}."]
-
-
 # A line of an entry that is ours, with a comment in it, behind it or around it; the last has none.
-LINES = {
-    "toml": (
-        'command = "old"  # why: hidden-key',
-        '# why: hidden-key\ncommand = "old#"',
-        'command = "old" # a\n# b\n',
-        'command = "# old"',
-    ),
-    "json": (
-        '/* why: hidden-key */ "command": "old",',
-        '// why: hidden-key\n"command": "old//",',
-        '"command": "old", // a',
-        '"command": "// /* old */",',
-    ),
-}
-
-
-@pytest.mark.parametrize("number", range(4))
-@pytest.mark.parametrize("client", ["codex", "gemini", "opencode"])
-def test_comments_inside_an_entry_are_told_to_be_in_the_copy_only(
-    client: str, number: int, install: Install, machine: Machine
-) -> None:
-    container = CLIENTS[client].container
-    if CLIENTS[client].dialect == "toml":
-        line = LINES["toml"][number]
-        text = f"# first\n[{container}.openai-responses]\n{line}\nargs = []\n\n# last\n[z]\na = 1 # z\n"
-    else:
-        line = LINES["json"][number].replace('"command"', f'"{CLIENTS[client].members.command}"')
-        entry = f'"openai-responses": {{\n{line}\n"args": []\n}}'
-        text = f'{{ // first\n"{container}": {{ // entries\n{entry} // last\n}} }}'
-    path = put(file_of(client, machine), text)
-    would, done = install(client), install(client, "--write")
-    lost = number < 3
-    assert ("comments inside it would be left out" in would.err) is lost
-    told = "The comments that were inside it are only in the file as it was" if lost else "The file as it was"
-    assert f"{told}: {path}.bak" in done.out
-    after = path.read_text(encoding="utf-8")
-    assert "hidden-key" not in done.text + after
-    assert "first" in after
-    assert "last" in after
 
 
 @pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
@@ -515,19 +391,6 @@ def test_what_its_owner_added_to_an_entry_stays(install: Install, machine: Machi
         assert "sk-of-the-owner" not in done.text
 
 
-@pytest.mark.parametrize("client", ["codex", "gemini", "cursor"])
-def test_a_variable_that_an_entry_names_and_that_is_no_longer_set_is_told_with_the_way_out(
-    client: str, install: Install
-) -> None:
-    told = "In the entry but not set here: MODEL_ANSWER, OPENAI_BASE_URL. That is fine if the client sets it."
-    variables = {"MODEL_ANSWER": "gpt-5.5", "OPENAI_BASE_URL": "https://x.example/v1"}
-    assert "In the entry" not in install(client, "--write", **variables).text
-    command = f"openai-responses-mcp install {client}"
-    assert f'{told} To drop it: "{command} --remove", then "{command} --write".' in install(client, "--write").err
-    install(client, "--remove")
-    assert "In the entry" not in install(client, "--write").text
-
-
 @pytest.mark.parametrize(("client", "reference"), [("claude-code", "${OPENAI_API_KEY}"), ("gemini", "$OPENAI_API_KEY")])
 def test_a_key_in_an_entry_stays_until_the_variable_is_set_that_takes_its_place(
     client: str, reference: str, install: Install, machine: Machine
@@ -540,7 +403,6 @@ def test_a_key_in_an_entry_stays_until_the_variable_is_set_that_takes_its_place(
         assert "is not set here" not in each.err
     again = install(client, "--write", OPENAI_API_KEY=KEY)
     assert entry_in(client, path.read_text(encoding="utf-8"))["env"] == {"OPENAI_API_KEY": reference}
-    assert "- env.OPENAI_API_KEY: (not shown)" in again.out
     assert "A key that stood in the entry is in it, too; delete it when you do not need it." in again.out
     assert "sk-of-the-owner" not in shown.text + done.text + again.text
     assert "delete it" not in install(client, "--write", "--toolsets", "answer,search", OPENAI_API_KEY=KEY).out
@@ -559,7 +421,7 @@ def test_a_key_in_an_entry_stays_until_the_variable_is_set_that_takes_its_place(
 def test_a_reference_of_another_form_or_name_that_a_client_fills_in_stays(
     client: str, reference: str, install: Install, machine: Machine
 ) -> None:
-    variables = CLIENTS[client].members.variables
+    variables = CLIENTS[client].variables
     command: Any = ["old"] if client == "opencode" else "old"
     path = put_entry(client, machine, {"command": command, variables: {"OPENAI_API_KEY": reference}})
     for environ in ({"MY_KEY": KEY}, {"MY_KEY": KEY, "OPENAI_API_KEY": "sk-another-0123456789abcdef"}):
@@ -572,37 +434,6 @@ def test_a_reference_of_another_form_or_name_that_a_client_fills_in_stays(
         assert entry_in(client, path.read_text("utf-8"))[variables] == {
             "OPENAI_API_KEY": (CLIENTS[client].reference or "").replace("NAME", "OPENAI_API_KEY")
         }
-
-
-def test_settings_of_gemini_with_a_byte_order_mark_which_it_does_not_read_are_left_alone(
-    install: Install, machine: Machine
-) -> None:
-    path = file_of("gemini", machine)
-    path.parent.mkdir()
-    path.write_bytes(b"\xef\xbb\xbf{}")
-    done = install("gemini", "--write")
-    told = f"{path} was left alone: it is not valid JSON to this client, for its byte order mark; save it without one."
-    assert (done.code, path.read_bytes()) == (1, b"\xef\xbb\xbf{}")
-    assert told in done.err
-    assert "byte order mark" in install("--list").out
-
-
-def test_a_key_that_is_the_only_variable_of_an_entry_leaves_no_empty_table_and_is_told_with_the_copy_alone(
-    install: Install, machine: Machine
-) -> None:
-    client, variables, names = "codex", "env", "env_vars"
-    install(client, "--write")
-    path = file_of(client, machine)
-    known = CLIENTS[client]
-    entry = {**entry_in(client, path.read_text(encoding="utf-8")), variables: {"OPENAI_API_KEY": "sk-of-the-owner"}}
-    put(path, document_of("", known, "openai-responses").changed(entry).text)
-    told = "The file as it was: {}.bak\nA key that stood in the entry is in it, too; delete it"
-    done = install(client, "--write", OPENAI_API_KEY=KEY)
-    assert told.format(path) in done.out
-    entry = entry_in(client, path.read_text(encoding="utf-8"))
-    assert (variables in entry, entry[names]) == (False, ["OPENAI_API_KEY"])
-    again = install(client, "--write", OPENAI_API_KEY=KEY)
-    assert again.out == f"openai-responses is in {path} already; nothing was changed.\n"
 
 
 @pytest.mark.parametrize(
@@ -625,29 +456,6 @@ def test_a_variable_that_a_client_passes_on_by_name_is_not_left_as_a_placeholder
     assert "delete it" not in done.text
 
 
-@pytest.mark.parametrize(
-    "old",
-    [
-        {"url": "https://mcp.example/sse?key=hidden-key"},
-        {"auth": {"token": "hidden-key"}, "bearer_token": "hidden-key"},
-        {"command": "x", "args": ["--a", "hidden-key of ours", "--b", "hidden-key-0123456789"]},
-        {"command": "KEY=hidden-key npx", "args": ["--key=hidden-key", ["hidden-key"]]},
-        {"command": ["npx", "hidden-key"], "args": "hidden-key", "env": ["KEY=hidden-key"]},
-        {"command": "npx", "env": {"KEY": {"value": "hidden-key"}}},
-        "hidden-key",
-        ["hidden-key"],
-    ],
-)
-def test_a_key_anywhere_in_an_entry_of_somebody_else_is_not_shown(
-    old: object, install: Install, machine: Machine
-) -> None:
-    put_entry("cursor", machine, old)
-    for more in ([], ["--write"]):
-        done = install("cursor", *more, OPENAI_API_KEY="hidden-key of ours")
-        assert "hidden-key" not in done.text
-        assert '+ args: ["--stdio"]' in done.text
-
-
 def test_a_file_of_opencode_with_comments_comes_first_because_it_wins(install: Install, machine: Machine) -> None:
     plain = put(file_of("opencode", machine), "{}")
     commented = put(plain.with_name("opencode.jsonc"), "{ // mine\n}")
@@ -668,39 +476,6 @@ def test_variables_that_its_owner_named_for_codex_stay(install: Install, machine
     assert entry["tools"] == {"answer": {"approval_mode": "approve"}}
 
 
-def test_a_variable_that_a_table_names_for_codex_is_not_named_again(install: Install, machine: Machine) -> None:
-    names = '[{name = "OPENAI_API_KEY", source = "local"}, "MODEL_QUICK"]'
-    path = put(file_of("codex", machine), f"[mcp_servers.openai-responses]\ncommand = 'old'\nenv_vars = {names}\n")
-    done = install("codex", "--write", OPENAI_API_KEY=KEY)
-    entry = entry_in("codex", path.read_text(encoding="utf-8"))
-    assert entry["env_vars"] == [{"name": "OPENAI_API_KEY", "source": "local"}, "MODEL_QUICK"]
-    assert "env_vars" not in done.out
-
-
-@pytest.mark.parametrize("given", [["A=b"], "A=b", {"A": ["b"]}])
-def test_variables_for_which_a_client_refuses_its_entry_are_left_out(
-    install: Install, machine: Machine, given: object
-) -> None:
-    path = put_entry("claude-code", machine, {"command": "x", "env": given})
-    install("claude-code", "--write")
-    variables = entry_in("claude-code", path.read_text("utf-8")).get("env", {})
-    assert isinstance(variables, dict)
-    assert all(isinstance(each, str) for each in variables.values())
-
-
-def test_a_key_in_a_line_for_a_shell_is_not_listed(install: Install, machine: Machine) -> None:
-    put_entry("claude-code", machine, {"command": "OPENAI_API_KEY=0123456789abcdef openai-responses-mcp --stdio"})
-    assert "0123456789abcdef" not in install("--list").text
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such pipes")
-def test_settings_of_claude_code_that_are_a_pipe_are_not_waited_for(install: Install, machine: Machine) -> None:
-    settings = Path(machine.home, ".claude/settings.json")
-    settings.parent.mkdir()
-    os.mkfifo(settings)
-    assert install("--list").code == 0
-
-
 @every_client
 def test_what_an_entry_says_to_this_server_is_kept_unless_it_is_given_anew(
     client: str, install: Install, machine: Machine, tmp_path: Path
@@ -716,23 +491,9 @@ def test_what_an_entry_says_to_this_server_is_kept_unless_it_is_given_anew(
     assert file_of(client, machine).read_text("utf-8") == first
 
     said = install(client, "--write", "--toolsets", "answer,research", "--manuals", str(tmp_path / "others"))
-    words = CLIENTS[client].command_in(entry_in(client, file_of(client, machine).read_text("utf-8")))
+    words = CLIENTS[client].words_in(entry_in(client, file_of(client, machine).read_text("utf-8")))
     assert words[1:] == ["--stdio", "--config", str(config), "--toolsets", "answer,research,manuals"]
-    for shown in ("answer,search,manuals", "answer,research,manuals", str(tmp_path / "manuals")):
-        assert json.dumps(shown)[1:-1] in said.out
-    assert "not shown" not in said.out
-    assert "not offered" not in said.text
-
-
-def test_an_argument_that_a_client_fills_in_is_kept_and_shown_as_the_entry_has_it(
-    install: Install, machine: Machine, tmp_path: Path
-) -> None:
-    put(tmp_path / "c.yaml", "{}")
-    words = ["--stdio", "--config", "${PLACE}/c.yaml", "--toolsets", "${SETS:-answer}"]
-    path = put_entry("claude-code", machine, {"command": "/opt/bin/openai-responses-mcp", "args": words})
-    done = install("claude-code", "--write", PLACE=str(tmp_path), SETS="answer,search")
-    assert (done.code, entry_in("claude-code", path.read_text("utf-8"))["args"]) == (0, words)
-    assert str(tmp_path / "c.yaml") not in done.text
+    assert f"The file as it was: {file_of(client, machine)}.bak" in said.out
 
 
 def test_an_option_in_an_entry_that_the_server_does_not_have_is_left_out(install: Install, machine: Machine) -> None:
@@ -761,60 +522,13 @@ def test_a_client_whose_file_will_hold_the_key_is_told_so_until_it_does(
     assert KEY in path.read_text("utf-8")
 
 
-def test_what_is_told_after_an_entry_ends_with_the_next_step(install: Install) -> None:
-    done = install("codex", "--write")
-    assert 'doctor --client codex" starts the server as Codex would' in done.err.splitlines()[-1]
-    done = install("codex", "--write", command="/home/a b/openai-responses-mcp")
-    assert "\"'/home/a b/openai-responses-mcp' doctor --client codex\"" in done.err.splitlines()[-1]
-    assert "answer_quick" not in done.err  # what may be left alone is told by doctor
-    assert "--manuals DIR names that folder" in install("codex", "--write", "--toolsets", "answer,manuals").err
-
-
-def test_an_entry_that_codex_has_written_in_its_own_way_is_the_same(
-    install: Install, machine: Machine, tmp_path: Path
-) -> None:
-    (tmp_path / "manuals").mkdir()
-    with_root = ["--manuals", str(tmp_path / "manuals")]
-    install("codex", "--write", *with_root)
-    path = file_of("codex", machine)
-    text = path.read_text(encoding="utf-8").replace("= 30\n", "= 30.0\n").replace("= 330\n", "= 330.0\n")
-    inline = f"env = {{ MANUALS_ROOT = {json.dumps(with_root[1])} }}\n"
-    assert inline in text
-    table = f"\n[mcp_servers.openai-responses.env]\nMANUALS_ROOT = {json.dumps(with_root[1])}\n"
-    text = text.replace(inline, "")
-    put(path, text + table)
-    assert "nothing was changed" in install("codex", "--write", *with_root).out
-    put(path, text.replace('"--stdio"', '"--debug"'))
-    lines = install("codex", "--write").out.splitlines()
-    assert [line for line in lines if " args:" in line] == ['  - args: ["--debug"]', '  + args: ["--debug", "--stdio"]']
-
-
-@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
-def test_a_client_that_waits_longer_already_is_left_to_it(client: str, install: Install, machine: Machine) -> None:
-    install(client, "--write", OPENAI_API_TIMEOUT="600000")
-    written = file_of(client, machine).read_text(encoding="utf-8")
-    assert "630" in written
-    install(client, "--write")  # where that variable is not set
-    assert file_of(client, machine).read_text(encoding="utf-8") == written
-
-
-def test_what_vs_code_asks_for_or_reads_from_a_file_is_left_to_it(install: Install, machine: Machine) -> None:
+def test_what_vs_code_asks_its_user_for_stays(install: Install, machine: Machine) -> None:
     asked = {"OPENAI_API_KEY": "${input:key}", "OPENAI_BASE_URL": "${input:url}"}
     path = put_entry("vscode", machine, {"command": "old", "env": asked})
     for environ in ({}, {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "https://x.example/v1"}):
         done = install("vscode", "--write", **environ)
         assert entry_in("vscode", path.read_text(encoding="utf-8"))["env"] == asked
         assert "is not set here" not in done.err
-    put_entry("vscode", machine, {"command": "old", "envFile": "${workspaceFolder}/.env"})
-    done = install("vscode", "--write")
-    assert "env" not in entry_in("vscode", path.read_text(encoding="utf-8"))
-    assert "is not set here" not in done.err
-
-
-def test_an_entry_for_a_remote_server_is_replaced_as_a_whole(install: Install, machine: Machine) -> None:
-    path = put_entry("cursor", machine, {"type": "http", "url": "https://mcp.example", "headers": {"a": "b"}})
-    assert install("cursor", "--write").code == 0
-    assert set(entry_in("cursor", path.read_text(encoding="utf-8"))) == {"command", "args", "env"}
 
 
 @pytest.mark.parametrize(
@@ -857,41 +571,6 @@ def test_what_was_added_can_be_removed_and_all_else_stays_byte_for_byte(
     assert install("--remove", client).out == f"openai-responses is not in {path}; nothing was changed.\n"
 
 
-@pytest.mark.parametrize("way", ["--write", "--remove"])
-@pytest.mark.parametrize(
-    ("secret", "said"),
-    [
-        ({"given": {"OPENAI_API_KEY": "sk-of-the-owner"}}, True),
-        ({"given": {"TEAM": "of-the-owner"}}, True),  # which openai.headers_env names
-        ({"given": {"HTTPS_PROXY": "http://user:pass-of-the-owner@proxy.example:1"}}, True),
-        ({"args": ["--stdio", "--api-key", "of-the-owner"]}, True),
-        ({"args": ["--stdio", "--api-key=of-the-owner"]}, True),
-        ({"given": {"OPENAI_API_KEY": "${OPENAI_API_KEY}", "MODEL_ANSWER": "gpt-5"}}, False),
-        ({"args": ["--api-key", "--stdio"], "given": {"OPENAI_API_KEY": " "}}, False),
-    ],
-)
-@pytest.mark.parametrize("client", ["codex", "cursor", "opencode", "zed"])
-def test_a_copy_is_told_to_hold_a_key_exactly_where_it_does(  # noqa: PLR0917
-    client: str, secret: dict[str, Any], said: bool, way: str, install: Install, machine: Machine
-) -> None:
-    put(Path(machine.home) / ".config/openai-responses-mcp/config.yaml", "openai: {headers_env: {x-team: TEAM}}\n")
-    install(client, "--write", TEAM="of-the-shell")
-    path, known = file_of(client, machine), CLIENTS[client]
-    entry = entry_in(client, path.read_text(encoding="utf-8"))
-    words = secret.get("args", ["--stdio"])
-    entry |= {known.members.command: ["gone", *words]} if known.members.arguments is None else {"args": words}
-    entry |= {} if known.members.arguments is None else {known.members.command: "gone"}
-    entry |= {known.members.variables: secret.get("given", {})}
-    put(path, document_of(path.read_text(encoding="utf-8"), known, "openai-responses").changed(entry).text)
-    copy = path.with_name(f"{path.name}.bak")
-    done = install(client, way, TEAM="of-the-shell", OPENAI_API_KEY=KEY)
-    assert copy.exists()
-    told = "The file as it was: {}\nA key that stood in the entry is in it, too; delete it when you do not need it.\n"
-    assert (told.format(copy) in done.out) == said
-    assert ("delete it" in done.text) == said
-    assert "of-the-owner" not in done.text
-
-
 def test_removing_from_where_there_is_nothing_makes_no_file_and_a_broken_one_is_left_alone(
     install: Install, machine: Machine
 ) -> None:
@@ -913,43 +592,9 @@ def test_an_entry_that_is_elsewhere_too_is_named_with_the_command_that_takes_it_
     install("cursor", "--write", "--scope", "project", "--name", "mine")
     assert f"Cursor also has {other}" in install("cursor", "--write").err
     done = install("--remove", "cursor")
-    assert done.err == f"Cursor still has {other}"
+    assert done.err == f"Cursor also has {other}"
     words = other.partition("openai-responses-mcp install ")[2].split()
     assert install(*words).out.startswith("mine was removed from ")
-
-
-def local_entry(machine: Machine, folder: Path) -> Path:
-    """Put an entry where Claude Code's own command puts it."""
-    entry = {"type": "stdio", "command": "/gone/openai-responses-mcp", "args": [], "env": {"OPENAI_API_KEY": "sk-x"}}
-    projects = {folder.as_posix(): {"mcpServers": {"openai-responses": entry}}}
-    return put(file_of("claude-code", machine), json.dumps({"projects": projects}))
-
-
-@pytest.mark.parametrize("within", ["", "repository", "worktree", "worktree by a relative path"])
-def test_an_entry_that_claude_code_keeps_for_one_project_is_told_to_come_first(
-    within: str, install: Install, machine: Machine
-) -> None:
-    root = folder = Path(machine.folder)
-    if within == "repository":
-        (root / ".git").mkdir()
-        folder = root / "deep/down"
-    elif within:
-        folder = Path(machine.home) / "worktree"
-        main = str(root / ".git/worktrees/worktree")
-        put(folder / ".git", f"gitdir: {main if within == 'worktree' else os.path.relpath(main, folder)}\n")
-    folder.mkdir(parents=True, exist_ok=True)
-    path = local_entry(machine, root)
-    here = replace(machine, folder=folder)
-    told = f"openai-responses in {path}, for this project alone"
-    removal = "claude mcp remove openai-responses -s local"
-    listed = install("--list", machine=here).out
-    assert f'start /gone/openai-responses-mcp, which is not there, by {told}; run "{removal}"' in listed
-    written = install("claude-code", "--write", machine=here)
-    assert f"Claude Code also has {told}, which comes before this one. To take it out: {removal}\n" in written.err
-    assert "the one of that name for this project alone comes first" in install("--list", machine=here).out
-    removed = install("claude-code", "--remove", machine=here)
-    assert f"Claude Code still has {told}. To take it out: {removal}\n" in removed.err
-    assert "for this project alone" not in install("--list", machine=replace(machine, folder=machine.home)).out
 
 
 def test_the_list_says_which_clients_have_an_entry_and_whether_its_command_is_there(
@@ -971,8 +616,8 @@ def test_the_list_says_which_clients_have_an_entry_and_whether_its_command_is_th
         "claude-code     Claude Code is told to start /gone/openai-responses-mcp, which is not there, by mine in "
         f'{machine.folder / ".mcp.json"}; run "{again} --write" again, or "{again} --remove"\n'
         f"codex           Codex starts {program}, by openai-responses in {file_of('codex', machine)}\n"
-        f"gemini          {file_of('gemini', machine)} was not read: it is not valid JSON "
-        "(line 1, column 2: the file ends there, and a bracket is still open); correct that\n"
+        f"gemini          {file_of('gemini', machine)} of Gemini CLI was not read: it is not valid JSON "
+        "(line 1, column 2: the file ends there, and a bracket is still open); correct that file\n"
         "no entry        claude-desktop, cursor, vscode, windsurf, zed, opencode\n"
         "not read        goose\n"
     )
@@ -984,17 +629,12 @@ def test_a_plugin_of_claude_code_is_listed_and_told_beside_an_entry(install: Ins
     settings = Path(machine.home) / ".claude/settings.json"
     for text in (json.dumps({"enabledPlugins": {plugin: False, "other@openai-responses-mcp": True}}), "[", "[]"):
         put(settings, text)
-        assert f" plugin {plugin}" not in install("--list").out + install("claude-code").err
+        assert "the plugin" not in install("--list").out + install("claude-code").err
     put(settings, json.dumps({"enabledPlugins": {plugin: True}}))
-    shown = install("--list").out
-    assert shown.startswith(f"claude-code     plugin {plugin} is turned on in {settings}\n")
-    assert "claude-code" not in shown.splitlines()[-1]
-    told = f"Claude Code has the plugin {plugin} too, so tools appear twice. To have one of them: claude plugin disable {plugin}"
+    assert f"claude-code     Claude Code has the plugin {plugin}\n" in install("--list").out
+    told = f"Claude Code also has the plugin {plugin}. To turn it off: claude plugin disable {plugin}"
     assert told in install("claude-code", "--write").err
     assert told not in install("codex", "--write").err
-    elsewhere = put(Path(machine.home) / "c/settings.json", json.dumps({"enabledPlugins": {plugin: True}}))
-    put(settings, "{}")
-    assert str(elsewhere) in install("--list", CLAUDE_CONFIG_DIR=str(elsewhere.parent)).out
 
 
 # The example with three profiles
@@ -1016,23 +656,6 @@ def test_the_example_is_written_once_and_never_over_a_file(install: Install, mac
     assert (again.code, again.out) == (0, "")
     assert f"{path} is there already and stays as it is" in again.err
     assert path.read_text(encoding="utf-8") == "{}"
-
-
-def test_the_example_can_go_where_config_says(install: Install, machine: Machine) -> None:
-    path = Path(machine.home) / "deep/my.yaml"
-    assert install("cursor", "--write", "--profiles", "--config", str(path)).code == 0
-    assert path.exists()
-    assert "~/other.yaml was" not in install("--write", "--profiles", "--config", "~/other.yaml").out
-    assert (Path(machine.home) / "other.yaml").exists()
-    assert not (Path(machine.home) / ".config").exists()
-
-
-@posix_only
-def test_an_example_that_cannot_be_written_ends_with_1(install: Install, machine: Machine) -> None:
-    put(Path(machine.home) / ".config", "")
-    done = install("--write", "--profiles")
-    assert done.code == 1
-    assert "config.yaml cannot be written (" in done.err
 
 
 def test_goose_whose_file_is_not_changed_gets_a_block_and_a_link(install: Install, machine: Machine) -> None:
@@ -1073,25 +696,6 @@ def test_a_file_that_cannot_be_read_is_left_alone_with_the_line_of_the_fault(
     assert not path.with_name(f"{path.name}.bak").exists()
 
 
-@pytest.mark.parametrize("more", ["env = {\n  TOKEN = 'x',\n}", 'command = "\\x41"'])
-def test_a_file_of_codex_that_only_codex_reads_is_left_alone_with_what_to_do_by_hand(
-    more: str, install: Install, machine: Machine
-) -> None:
-    path = put(file_of("codex", machine), f"[mcp_servers.github]\n{more}\n")
-    before = path.read_bytes()
-    why = "it is not valid TOML 1.0 ("
-    shown, written, removed = install("codex"), install("codex", "--write"), install("codex", "--remove")
-    assert (shown.code, written.code, removed.code, removed.out) == (0, 1, 1, "")
-    assert written.out == shown.out  # the entry, to be pasted
-    assert f"{path} was left alone: {why}" in written.err
-    assert "If Codex reads that file, put the entry above into it yourself. Otherwise correct it." in written.err
-    assert f"{path} was left alone: {why}" in removed.err
-    assert "If Codex reads that file, take the entry openai-responses out of it yourself." in removed.err
-    listed = install("--list")
-    assert f"{path} was not read: {why}" in listed.out
-    assert path.read_bytes() == before
-
-
 def folder(path: Path) -> None:
     path.mkdir()
 
@@ -1117,7 +721,7 @@ def loop(path: Path) -> None:
         (folder, "it is not a regular file"),
         (read_only, "it is read-only"),
         (far_too_long, "it has more than 64 MiB"),
-        pytest.param(loop, "a symbolic link that leads to itself", marks=posix_only),
+        pytest.param(loop, "it cannot be read (too many levels of symbolic links)", marks=posix_only),
     ],
 )
 def test_what_is_no_file_to_be_changed_is_left_alone(
@@ -1126,24 +730,11 @@ def test_what_is_no_file_to_be_changed_is_left_alone(
     path = file_of("claude-code", machine)
     make(path)
     done = install("claude-code", "--write")
-    assert (done.code, done.out) == (1, "")
+    assert done.code == 1
+    assert entry_in("claude-code", done.out)  # which can be put there by hand
     assert f"{path} was left alone: " in done.err
     assert words in done.err
     assert sorted(os.listdir(path.parent)) == [".claude.json", "project"]
-
-
-def test_a_folder_in_which_nothing_can_be_written_is_told_with_the_cure(
-    install: Install, machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> int:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(os, "open", refuse)
-    done = install("cursor", "--write")
-    told = (
-        f"cannot be read or written (permission denied); make it and {file_of('cursor', machine).parent} readable and"
-    )
-    assert told in done.err
 
 
 @posix_only
@@ -1194,16 +785,6 @@ def test_a_full_disk_leaves_the_file_and_nothing_beside_it(
     assert done.code == 1
     assert os.strerror(errno.ENOSPC).lower() in done.err
     assert [(each.name, each.read_text(encoding="utf-8")) for each in path.parent.iterdir()] == [("mcp.json", "{}")]
-
-
-@posix_only
-def test_root_leaves_a_file_to_its_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = put(tmp_path / "a.json", "1")
-    given: dict[str, tuple[int, int]] = {}
-    monkeypatch.setattr(os, "chown", lambda file, *to: given.update({Path(file).name: to}))
-    ClientFile(path).replace("2")
-    owner = (path.stat().st_uid, path.stat().st_gid)
-    assert given == {"a.json.new": owner, "a.json.bak": owner}
 
 
 def test_the_command_line_knows_the_command(tmp_path: Path) -> None:

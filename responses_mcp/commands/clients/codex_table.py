@@ -8,18 +8,9 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
-from responses_mcp.commands.clients.files import (
-    Change,
-    NotUnderstood,
-    Unmergeable,
-    as_table,
-    check_entry,
-    newline_of,
-)
+from responses_mcp.commands.clients.files import Change, Unmergeable, as_table, newline_of
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
-# A comment is the group; a string that never ends is one too, so that nobody looks for its end again.
-_COMMENT: Final = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|\'[^\'\n]*+\'?|(#)')
 
 
 class CodexTable:
@@ -29,37 +20,35 @@ class CodexTable:
         """Read the text; raises Unmergeable."""
         self._text = text
         self._path = (container, name)
-        self._newline = newline_of(text)
         self._root = _parsed(text)
-        if as_table(self._root.get(container, {})) is None:
+        entries = as_table(self._root.get(container, {}))
+        if entries is None:
             raise Unmergeable(f"{container} in it is not a table; correct that")
         self.entries: Mapping[str, Any] = tomllib.loads(text).get(container, {})
         """All entries, by name."""
         self.entry: Any = self.entries.get(name)
         """The entry as it is now; None if there is none."""
-        check_entry(self.entry)
 
     def changed(self, entry: Mapping[str, Any]) -> Change:
         """Return the text with this entry: in its old place, else at the end."""
         container, name = self._path
+        newline = newline_of(self._text)
         lines = [f"[{container}.{_key(name)}]", *(f"{_key(key)} = {_value(value)}" for key, value in entry.items())]
-        block = "".join(f"{line}{self._newline}" for line in lines)
-        if self.entry is None:
-            between = "" if not self._text or self._text.endswith("\n") else self._newline
-            between += self._newline if self._text.strip() else ""
-            change = Change(f"{self._text}{between}{block}", drops_comments=False)
-        else:
-            change = self._cut(block)
+        block = "".join(f"{line}{newline}" for line in lines)
+        if self.entry is not None:
+            return self._checked(self._cut(block), _parsed(block)[container])
+        end = "" if not self._text or self._text.endswith("\n") else newline
+        blank = newline if self._text.strip() else ""
         return self._checked(
-            change, _parsed(block)[container], f"write each entry as a table of its own, [{container}.X]"
+            Change(f"{self._text}{end}{blank}{block}", drops_comments=False), _parsed(block)[container]
         )
 
     def removed(self) -> Change:
-        """Return the text without the entry, which must be there, and without the tables below it."""
-        return self._checked(self._cut(""), {}, "remove the entry by hand")
+        """Return the text without the entry, which must exist, and without the tables below it."""
+        return self._checked(self._cut(""), {})
 
-    def _checked(self, change: Change, ours: Mapping[str, Any], cure: str) -> Change:
-        """Return the change, after which all must read as before but our entry; raises Unmergeable."""
+    def _checked(self, change: Change, ours: Mapping[str, Any]) -> Change:
+        """Return the change if everything but our entry reads as before; raises Unmergeable."""
         container, name = self._path
         others = {each: entry for each, entry in self._root.get(container, {}).items() if each != name}
         try:
@@ -67,11 +56,11 @@ class CodexTable:
         except Unmergeable:
             after = {}
         if {container: {}, **after} != {**self._root, container: {**others, **ours}}:
-            raise Unmergeable(f"[{container}.{name}] is not, or cannot be, a table of its own there; {cure}")
+            raise Unmergeable(f"[{container}.{name}] is no table of its own; change the entry by hand")
         return change
 
     def _cut(self, block: str) -> Change:
-        """Return the text with a block of whole lines, or nothing, in place of the table and those below it.
+        """Return the text with `block`, whole lines or nothing, in place of the table and of those below it.
 
         A line of a longer string that looks like a header is treated as one; `_checked` finds what this breaks.
         """
@@ -96,16 +85,15 @@ class CodexTable:
                 after = []
             else:
                 after.append(line)
-        comments = any(found[1] for found in _COMMENT.finditer("".join(gone)))
-        return Change("".join([*kept, *after]), drops_comments=comments)
+        return Change("".join([*kept, *after]), drops_comments="#" in "".join(gone))
 
 
 def _parsed(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text, parse_float=str)  # "not a number" is not equal to itself
     except tomllib.TOMLDecodeError as error:
-        reason = str(error)
-        raise NotUnderstood(f"it is not valid TOML 1.0 ({reason[:1].lower()}{reason[1:]})") from error
+        said = str(error)
+        raise Unmergeable(f"it is not valid TOML 1.0 ({said[:1].lower()}{said[1:]})") from error
     except (ValueError, RecursionError) as error:
         raise Unmergeable("it holds a number that is too long, or is nested too deeply") from error
 

@@ -1,4 +1,4 @@
-"""The entries of this server in the files of clients: found there, with what each of them starts and passes on."""
+"""The entries of this server in the files of clients: where they are, what they start, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -8,70 +8,61 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from responses_mcp.commands.clients.codex_table import CodexTable
-from responses_mcp.commands.clients.files import ClientFile, Unmergeable, as_table, as_variable, texts_in, variables_in
+from responses_mcp.commands.clients.files import ClientFile, Unmergeable, as_table, texts_in
 from responses_mcp.commands.clients.json_merge import JsonDocument
-from responses_mcp.commands.clients.known import CLIENTS, ENTRY, Client, Machine, claude_code_settings
-from responses_mcp.commands.parser import OF_SECRET, OF_SERVER, SERVER
+from responses_mcp.commands.clients.known import CLIENTS, ENTRY, Client, Machine
+from responses_mcp.commands.findings import Finding, fail, ok, warn
 from responses_mcp.errors import program
 from responses_mcp.secrets import Redactor, is_unfilled
+from responses_mcp.settings.address import is_loopback
 from responses_mcp.settings.load import LoadedSettings, load_settings
-from responses_mcp.settings.model import OpenAISettings
+from responses_mcp.settings.model import OpenAISettings, Settings
 from responses_mcp.settings.schema import PATHS, READ_BY_SERVER
 
 _OURS: Final = re.compile(r"(?i)openai[-_]responses[-_]mcp(?:\.(?:exe|cmd|git))?(?:\[[^]]*\])?(?:[@=<>!~].*)?")
-_LINE: Final = re.compile(r"[^/\\~.$:\s]+\s|[^\s]+\s+[-/\\~.$]")  # begins several words, for a shell
 _NODE: Final = re.compile(r"(?:npx|bunx|node)(?:\.exe|\.cmd)?")
 _RUNNER: Final = re.compile(r"(?:uvx?|pipx|env|cmd|pyw?|python[\d.]*|npx|bunx|node)(?:\.exe|\.cmd)?")
-_BETWEEN: Final = frozenset({"run", "tool", "/c", "/C", "--", "-y", "--yes", "-q", "--quiet", "-I", "-u", "--no-cache"})
+_BETWEEN: Final = re.compile(r"run|tool|/c|--|--yes|-[yqIu]|[A-Za-z_]\w*=.*", re.DOTALL)
 _WITH_VALUE: Final = frozenset({"--from", "--with", "--python", "-p", "--directory", "--project", "--spec"})
-_SETS: Final = re.compile(r"--?[a-z-]+=|[A-Za-z_]\w*=")
-_VALUE: Final = re.compile(r'"?[ \t]{0,9}[=:][ \t]{0,9}"?[^\s",]')  # behind a variable's name, in a file of them
-_WORKSPACE: Final = "${workspaceFolder"  # } or :NAME}
-_WITH_LOCAL: Final = "claude-code"
+_TAKES_VALUE: Final = ("--config", "--toolsets", "--debug")
 _REFUSED: Final = "disabledMcpjsonServers"
 _OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
-# What a client that passes little on gives to every server.
-_ALWAYS: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
-_ON_WINDOWS: Final = ("APPDATA", "LOCALAPPDATA", "PATH", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERPROFILE")
-
-ASKED: Final = "${input:"
-"""Begins what VS Code asks its user for."""
+# What every client gives to a server.
+_ALWAYS: Final = frozenset(
+    {
+        *("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"),
+        *("APPDATA", "LOCALAPPDATA", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERPROFILE"),
+    }
+)
 
 
 def starting_words(words: Sequence[str]) -> int | None:
     """Return how many words of a command start this program: 4 for `uvx --from X openai-responses-mcp --stdio`.
 
-    None if the command is not known to start it. Servers of others may have folders and addresses of this name among
-    their arguments, so every word before the program has to be known.
+    None if the command is not known to start it. Servers of others may name our folder or address in their arguments,
+    so every word before the program has to be known.
     """
-    at = 0
-    while at < len(words):
-        word = words[at]
-        path = re.sub(r"[/\\]dist[/\\]index\.js$", "", word).rstrip("/\\")
-        name = re.split(r"[/\\]", path)[-1]
-        if at and word == "-m":
+    for at, (before, word) in enumerate(pairwise(["", *words])):
+        name = re.split(r"[/\\]", re.sub(r"[/\\]dist[/\\]index\.js$", "", word))[-1]
+        if word == "-m":
             return at + 2 if words[at + 1 : at + 2] == ["responses_mcp"] else None
-        if at and word in _WITH_VALUE:
-            at += 2
-        elif (at and (word in _BETWEEN or _SETS.match(word))) or _RUNNER.fullmatch(name):
-            at += 1
-        else:
-            is_ours = _OURS.fullmatch(name) and not (word.startswith(("@", "-")) or _LINE.match(word))
-            return at + 1 if is_ours else None
+        if before in _WITH_VALUE or word in _WITH_VALUE or _RUNNER.fullmatch(name) or _BETWEEN.fullmatch(word):
+            continue
+        return at + 1 if _OURS.fullmatch(name) and not word.startswith(("@", "-")) else None
     return None
 
 
 class Entry(NamedTuple):
-    """An entry of this server: whose it is, the file that it stands in, its name, what it says, and where that is.
+    """An entry of this server: whose it is, its file, its name, and what it says.
 
     `scope` is project for a file of the working directory, which somebody else may have written, and local for what
-    Claude Code keeps in the user's file for this project alone; that hides others of its name, which are `hidden`.
+    Claude Code keeps in the user's file for this project alone; that wins over others of its name.
     """
 
     client: str
@@ -80,7 +71,11 @@ class Entry(NamedTuple):
     said: Mapping[str, Any]
     machine: Machine
     scope: Literal["user", "project", "local"]
-    hidden: bool = False
+
+    @property
+    def of(self) -> Client:
+        """The client."""
+        return CLIENTS[self.client]
 
     @property
     def place(self) -> str:
@@ -102,249 +97,102 @@ class Entry(NamedTuple):
 
     @property
     def renewal(self) -> str:
-        """What puts it right, in words; a local one is not written, so that of the user takes its place."""
+        """What puts it right, in words; that of the user takes the place of a local one."""
         again = self.install("--write")
         return f'run "{self.removal}", then "{again}"' if self.scope == "local" else f'run "{again}" again'
 
     @property
-    def _written(self) -> list[str]:
-        return CLIENTS[self.client].command_in(self.said)
+    def words(self) -> list[str]:
+        """What it starts, with arguments, as the file has them."""
+        return self.of.words_in(self.said)
 
     @property
     def command(self) -> list[str]:
-        """What the entry starts, with its arguments, as the client fills them in."""
-        return [self._filled(word) for word in self._written]
+        """The same as the client fills it in."""
+        return [self.filled(word) for word in self.words]
 
     @property
     def is_ours(self) -> bool:
         """Whether it starts this server, or has its name and something to start."""
-        is_remote = not self.command and any(name in self.said for name in ("url", "httpUrl", "serverUrl"))
+        is_remote = not self.words and any(name in self.said for name in ("url", "httpUrl", "serverUrl"))
         return starting_words(self.command) is not None or (self.name == ENTRY and not is_remote)
 
     @property
     def is_older(self) -> bool:
         """Whether it starts the older program of this name, which runs on Node."""
-        before = self.command[: starting_words(self.command)]
+        before = self.command[: starting_words(self.command) or 0]
         by_node = any(_NODE.fullmatch(re.split(r"[/\\]", word)[-1]) for word in before)
         # What npm installed has our name, too, and leads to a file of JavaScript.
-        return starting_words(self.command) is not None and (
-            by_node or os.path.realpath(self.program() or "").endswith(".js")
-        )
+        return by_node or (bool(before) and os.path.realpath(self.program or "").endswith(".js"))
 
     @property
-    def fault(self) -> str | None:
-        """Why its client does not accept it, in words; None if it does."""
-        members = CLIENTS[self.client].members
-        command, arguments = self.said.get(members.command), self.said.get(members.arguments or "", [])
-        if not command:
-            return f"it has no {members.command}"
-        if members.arguments is None and command != texts_in(command):
-            return f"its {members.command} is no list of texts"
-        if members.arguments is not None and not isinstance(command, str):
-            return f"its {members.command} is no text"
-        if arguments != texts_in(arguments):
-            return f"its {members.arguments} is no list of texts"
-        if self.said.get(members.variables, self.given) != self.given:
-            return f"its {members.variables} is no table of variables"
-        return next(
-            (f"its {name} is no text" for name, value in self.given.items() if not isinstance(value, str)), None
-        )
+    def serves(self) -> bool:
+        """Whether its command is known to serve; another one may ask a question, which costs."""
+        at = starting_words(self.words)
+        words = self.words[at or 0 :]
+        is_command = at is not None and words[:1] != [] and not words[0].startswith("-")
+        return not is_command and (words == [] or any("--stdio" in word.split() for word in words))
 
-    def _options(self, words: Sequence[str]) -> dict[str, str | None]:
-        before = starting_words(self.command)
-        if before is None:  # ours by its name alone: behind a container, or mistyped
-            before = next((at for at, word in enumerate(words) if word.partition("=")[0] in OF_SERVER), len(words))
-        found: dict[str, str | None] = {}
-        last = ""
-        for word in words[before:]:
-            if word.startswith("-"):
-                last, equals, value = word.partition("=")
-                found[last] = value if equals else None
-            elif found.get(last, "") is None:
-                found[last] = word
-            else:
-                found[word] = None
-        return found
+    @property
+    def program(self) -> str | None:
+        """The path of the program that it starts, None if it is gone."""
+        name = "".join(self.command[:1])
+        is_this = name == self.machine.command[0]
+        return name if is_this else shutil.which(name, path=self.machine.environ.get("PATH", ""))
 
     @property
     def options(self) -> dict[str, str | None]:
-        """What it says to this server: options with their values, None for one without, in order; also other words."""
-        return self._options(self.command)
+        """The options of this server that it has, with their values as the client fills them in."""
+        return server_options(self.command)
 
     @property
-    def options_written(self) -> dict[str, str | None]:
-        """The same as the entry has it, with nothing filled in, which may be a secret."""
-        return self._options(self._written)
+    def given(self) -> dict[str, str]:
+        """The variables that it sets, as the file has them; a number is the text that clients want."""
+        table = as_table(self.said.get(self.of.variables)) or {}
+        texts = {name: str(value) for name, value in table.items() if isinstance(value, int) and abs(value) < 2**63}
+        return texts | {name: value for name, value in table.items() if isinstance(value, str)}
 
-    @property
-    def unknown(self) -> list[str]:
-        """Which of `options_written` the server does not have, so that it does not start, or does something else."""
-        known = starting_words(self.command) is not None
-        return [option for option in self.options_written if option not in SERVER] if known else []
+    def variables(self) -> dict[str, str]:
+        """Return the environment that the client gives to the server, as far as that is known."""
+        around, names = self.machine.environ, _ALWAYS.union(texts_in(self.said.get(self.of.names or "")))
+        own = {name: value for name, value in around.items() if self.of.inherits or name in names}
+        return own | {name: self.filled(value) for name, value in self.given.items()}
 
-    @property
-    def may_ask(self) -> bool:
-        """Whether starting it may ask a question, which costs, in place of serving."""
-        serves = any("--stdio" in word.split() for word in self.command)
-        return bool(self.unknown) or (starting_words(self.command) is None and not serves)
-
-    @property
-    def given(self) -> Mapping[str, Any]:
-        """The variables that the entry sets, as it says them."""
-        return as_table(self.said.get(CLIENTS[self.client].members.variables)) or {}
-
-    def by_hand(self, names: Sequence[str]) -> str:
-        """Say how variables get into it whose values are written by its owner alone."""
-        variables = CLIENTS[self.client].members.variables
-        if self.given:
-            values = "its value" if len(names) == 1 else "their values"
-            return f'add {", ".join(map(json.dumps, names))} with {values} to "{variables}" of that entry'
-        inside = ", ".join(f'"{name}": "ITS VALUE"' for name in names)
-        return f'add "{variables}": {{{inside}}} to that entry'
-
-    @property
-    def holds_secret(self) -> bool:
-        """Whether a key, a token or a password stands in it itself, by what it is called or by its form."""
-        redact = Redactor()
-        names = secret_variables(self.loaded(self.variables()).settings.openai)
-        return any(
-            redact(text) != text
-            or ((name in names or OF_SECRET.search(name)) and text.strip() and not is_unfilled(text))
-            for name, text in _named_texts(self.said)
+    def loaded(self) -> LoadedSettings:
+        """Load the settings of the server that it starts."""
+        said, home = self.options, str(self.machine.home)
+        return load_settings(
+            self.variables(), config_path=said.get("--config"), toolsets=said.get("--toolsets"), home=home
         )
 
-    def loaded(self, environ: Mapping[str, str]) -> LoadedSettings:
-        """Load the settings that a server has which it starts with these variables."""
-        told = self.options
-        home = str(self.machine.home)
-        return load_settings(environ, config_path=told.get("--config"), toolsets=told.get("--toolsets"), home=home)
+    def has_value(self, name: str) -> bool:
+        """Tell whether the value of a variable stands in it itself."""
+        value = self.given.get(name, "").strip()
+        return bool(value) and not is_unfilled(value)
 
-    @property
-    def relative_paths(self) -> dict[str, str]:
-        """What its server gets as relative paths, by variable, if nothing says in which folder it is started."""
-        if self.scope != "user" or self._folder_said:
-            return {}
-        given = self.variables()
-        return {name: given[name] for name in given if from_the_root(name, given[name], self.machine) != given[name]}
+    def is_asked(self, name: str) -> bool:
+        """Tell whether the client asks its user for a variable."""
+        return "${input:" in self.given.get(name, "")
 
-    @property
-    def folder(self) -> Path | None:
-        """The folder in which it says that it is to be started, None without one, or one that is not known here.
+    def holds_secret(self, secrets: Sequence[str]) -> bool:
+        """Tell whether a key stands in it itself: a value of one of these variables, or what has the form of one."""
+        redact = Redactor()
+        return any(map(self.has_value, secrets)) or any(
+            redact(text) != text for text in (*self.words, *self.given.values())
+        )
 
-        A relative one is within where the client was started.
-        """
-        said = self._folder_said
-        if not said or self.is_elsewhere(said) or not (self.scope == "project" or os.path.isabs(said)):  # noqa: PTH117
-            return None
-        return Path(self.machine.folder / said)
+    def add_by_hand(self, names: Sequence[str]) -> str:
+        """Say how variables get into it whose values only its owner may write."""
+        return f'add {", ".join(map(json.dumps, names))} with its value to "{self.of.variables}" of that entry'
 
-    @property
-    def _folder_said(self) -> str:
-        said = self.said.get(CLIENTS[self.client].members.folder or "")
-        return self._filled(said) if isinstance(said, str) else ""
-
-    def is_elsewhere(self, text: str) -> bool:
-        """Tell whether a text of it names what is not known here: a workspace, or what VS Code asks its user for."""
-        return CLIENTS[self.client].fills_places and (_WORKSPACE in text or ASKED in text)
-
-    @property
-    def is_known_here(self) -> bool:
-        """Whether nothing in its command depends on where the client is started, or is asked for there."""
-        name = "".join(self.command[:1])
-        is_relative = os.path.dirname(name) and not os.path.isabs(name)  # noqa: PTH117, PTH120  # keeps ./
-        if is_relative and self._folder_said and self.folder is None:
-            return False
-        return not any(map(self.is_elsewhere, self.command))
-
-    @property
-    def refusal(self) -> tuple[str, str] | None:
-        """What keeps Claude Code from starting what a project's file says, and the cure; None where nothing does.
-
-        A refusal in one of its settings wins over any approval in the others.
-        """
-        if self.client != _WITH_LOCAL or self.scope != "project":
-            return None
-        *others, local = claude_code_settings(self.machine)
-        for path in map(Path, (local, *others)):
-            named = map(_normalised, texts_in(_settings_in(path).get(_REFUSED)))
-            if _normalised(self.name) in named:
-                again = 'start claude here and choose "Use this MCP server"'
-                cure = 'run "claude mcp reset-project-choices" here' if path == local else f"take it out of {path}"
-                return (
-                    f"{CLIENTS[self.client].title} was told not to use it ({_REFUSED} in {path})",
-                    f"{cure}, then {again}",
-                )
-        return None
-
-    def program(self) -> str | None:
-        """Return the path of the program that it starts, as written if that is not known here; None if it is gone."""
-        name, folder = "".join(self.command[:1]), self.folder
-        if not self.is_known_here or name == self.machine.command[0]:
-            return name
-        if os.path.dirname(name) and folder is not None:  # noqa: PTH120  # keeps ./
-            name = str(folder / name)
-        return shutil.which(name, path=self.machine.environ.get("PATH", ""))
-
-    def variables(self, secrets: Sequence[str] = ()) -> dict[str, str]:
-        """Return the environment that the client gives to the server, as far as that is known.
-
-        `secrets` names the variables that some clients pass on only where the entry says so.
-        """
-        client, around = CLIENTS[self.client], self.machine.environ
-        if client.inherits:
-            own = dict(around)
-        elif client.reference is not None:
-            own = {name: around[name] for name in around if name not in secrets}
-        else:
-            always = _ON_WINDOWS if self.machine.system == "windows" else _ALWAYS
-            named = (*always, *variables_in(self.said.get(client.members.names or "")))
-            own = {name: around[name] for name in named if name in around}
-        values = {name: as_variable(value) for name, value in self.given.items()}
-        given = {name: value for name, value in values.items() if isinstance(value, str)}
-        return own | {name: self._filled(value, empties=client.empties) for name, value in given.items()}
-
-    def elsewhere(self, name: str) -> str | None:
-        """Say where the client may have the value of a variable from that is not known here; None if from nowhere."""
-        client, said = CLIENTS[self.client], self.given.get(name)
-        if isinstance(said, str):
-            if self.is_elsewhere(said):
-                return f"{client.title} {'asks for it' if ASKED in said else 'fills it in'}"
-            arrives = client.references is not None and client.references.search(said) is not None
-        else:
-            file = self.said.get(client.members.file or "")
-            if isinstance(file, str):
-                return f"{client.title} may have it from {file}"
-            arrives = client.inherits or name in variables_in(self.said.get(client.members.names or ""))
-        files = (path for path in map(Path, client.variable_files(self.machine)) if arrives and _may_set(path, name))
-        return next((f"{client.title} may have it from {path}" for path in files), None)
-
-    def fills_in(self, name: str) -> bool:
-        """Tell whether it sets a variable to another reference than ours, which has a value here or in itself."""
-        client, said = CLIENTS[self.client], self.given.get(name)
-        if client.reference is None or client.references is None or not isinstance(said, str):
-            return False
-        if said == client.reference.replace("NAME", name) or client.references.search(said) is None:
-            return False
-        value = self._filled(said)
-        return bool(value.strip()) and not is_unfilled(value)
-
-    def _filled(self, text: str, *, empties: bool = False) -> str:
-        """Return a text with what it refers to filled in; of a variable that is not set, the reference may stay."""
-        client = CLIENTS[self.client]
-        if client.references is None:
-            return text
+    def filled(self, text: str) -> str:
+        """Return a text with what it refers to filled in; a reference to a variable that is not set stays."""
 
         def value(reference: re.Match[str]) -> str:
             default = reference.groupdict().get("default")
-            unset = "" if empties else reference[0]
-            return self.machine.environ.get(reference["name"], unset if default is None else default)
+            return self.machine.environ.get(reference["name"], reference[0] if default is None else default)
 
-        text = client.references.sub(value, text)
-        if client.fills_places:
-            text = text.replace("${userHome}", str(self.machine.home))
-            if self.scope == "project":
-                text = text.replace(f"{_WORKSPACE}}}", str(self.machine.folder))
-        return text
+        return text if self.of.references is None else self.of.references.sub(value, text)
 
 
 class Unreadable(NamedTuple):
@@ -353,6 +201,18 @@ class Unreadable(NamedTuple):
     client: str
     file: Path
     why: str
+
+
+def server_options(words: Sequence[str]) -> dict[str, str | None]:
+    """Return the options of this server among words, in order, with their values; None for one without."""
+    found: dict[str, str | None] = {}
+    for word, after in pairwise([*words, ""]):
+        option, equals, value = word.partition("=")
+        if option in _TAKES_VALUE:
+            found[option] = value if equals else None if after.startswith("-") else after or None
+        elif option == "--stdio":
+            found[option] = None
+    return found
 
 
 def document_of(text: str, client: Client, name: str) -> JsonDocument | CodexTable:
@@ -370,64 +230,44 @@ def find_entries(machine: Machine) -> Iterator[Entry | Unreadable]:
         files: dict[Path, Literal["user", "project"]] = {Path(client.user_file(machine)): "user"}
         if client.project_file is not None:
             files.setdefault(Path(machine.folder / client.project_file), "project")
-        local: Mapping[str, Any] = {}
         for file, scope in files.items() if client.dialect is not None else ():
             try:
-                document = document_of(ClientFile(file, mark=client.reads_mark).text, client, ENTRY)
+                document = document_of(ClientFile(file).text, client, ENTRY)
             except Unmergeable as problem:
                 yield Unreadable(key, file, str(problem))
-            except OSError as error:
-                yield Unreadable(key, file, f"it cannot be read ({(error.strerror or type(error).__name__).lower()})")
-            else:
-                found: list[Entry] = []
-                if key == _WITH_LOCAL and scope == "user" and isinstance(document, JsonDocument):
-                    local = _local_in(document.root, Path(machine.folder))
-                    found = [Entry(key, file, name, as_table(local[name]) or {}, machine, "local") for name in local]
-                found += [
-                    Entry(key, file, name, as_table(each) or {}, machine, scope, hidden=name in local)
-                    for name, each in document.entries.items()
-                ]
-                yield from (each for each in found if each.is_ours)
+                continue
+            local: Mapping[str, Any] = {}
+            if key == "claude-code" and scope == "user" and isinstance(document, JsonDocument):
+                local = _local_in(document.root, Path(machine.folder))
+            found = [Entry(key, file, name, as_table(each) or {}, machine, "local") for name, each in local.items()]
+            found += [
+                Entry(key, file, name, as_table(each) or {}, machine, scope) for name, each in document.entries.items()
+            ]
+            yield from (each for each in found if each.is_ours)
 
 
 def _local_in(root: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     """Return the entries that Claude Code keeps for the project that a folder is in, by what its file says."""
-    kept: Any = root
-    for name in ("projects", _project_of(folder).as_posix(), "mcpServers"):
-        kept = (as_table(kept) or {}).get(name)
-    return as_table(kept) or {}
+    projects = as_table(root.get("projects")) or {}
+    kept = next((projects[each.as_posix()] for each in (folder, *folder.parents) if each.as_posix() in projects), None)
+    return as_table((as_table(kept) or {}).get("mcpServers")) or {}
 
 
-def _project_of(folder: Path) -> Path:
-    """Return the root of the repository that a folder is in, of a worktree that of the main one; else the folder."""
-    root = next((each for each in (folder, *folder.parents) if os.path.exists(each / ".git")), folder)  # noqa: PTH110  # raises nothing
-    git = root / ".git"
-    with suppress(OSError, UnicodeDecodeError):
-        kept = root / git.read_text("utf-8").removeprefix("gitdir:").strip() if git.is_file() else git
-        kept = Path(os.path.normpath(kept))
-        if kept.parts[-3:-1] == (".git", "worktrees"):
-            return kept.parents[2]
-    return root
+def claude_code_settings(machine: Machine) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Yield Claude Code's files of settings, the user's first, then those of the project, with what they say."""
+    user = machine.named("CLAUDE_CONFIG_DIR", machine.home / ".claude")
+    project = machine.folder / ".claude"
+    for path in (user / "settings.json", project / "settings.json", project / "settings.local.json"):
+        try:
+            yield Path(path), as_table(json.loads(ClientFile(Path(path)).text)) or {}
+        except (Unmergeable, ValueError, RecursionError):
+            continue
 
 
-def plugin_in(machine: Machine) -> tuple[str, Path] | None:
-    """Return the plugin by which Claude Code starts this server, and the file that turns it on; None without one."""
-    path = Path(claude_code_settings(machine)[0])
-    enabled = as_table(_settings_in(path).get("enabledPlugins")) or {}
-    return next(((name, path) for name, on in enabled.items() if on is True and name.startswith(f"{ENTRY}@")), None)
-
-
-def _settings_in(path: Path) -> Mapping[str, Any]:
-    """Return the settings of Claude Code in a file, none where it cannot be read."""
-    try:
-        return as_table(json.loads(ClientFile(path).text)) or {}
-    except (Unmergeable, OSError, ValueError, RecursionError):
-        return {}
-
-
-def _normalised(name: str) -> str:
-    """Return a name as Claude Code compares names of servers."""
-    return re.sub(r"[^A-Za-z0-9_-]", "_", name)
+def plugin_in(machine: Machine) -> str | None:
+    """Return the plugin by which Claude Code starts this server, None if none is turned on."""
+    enabled = [as_table(settings.get("enabledPlugins")) or {} for _, settings in claude_code_settings(machine)]
+    return next((name for each in enabled for name, on in each.items() if on and name.startswith(f"{ENTRY}@")), None)
 
 
 def read_by_server(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -439,16 +279,10 @@ def read_by_server(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def from_the_root(name: str, value: str, machine: Machine) -> str:
-    """Return the value of a variable with what in it is a relative path, to the server, made an absolute one."""
-    if name not in PATHS or is_unfilled(value):
+    """Return the value of a variable; a relative path is made an absolute one."""
+    if name not in PATHS or is_unfilled(value) or value.startswith("~"):
         return value
-    separator = (";" if machine.system == "windows" else ":") if name == "SSL_CERT_DIR" else None
-    paths = value.split(separator) if separator else [value]
-    kind = type(machine.folder)
-    stays = (not path.strip() or path.startswith("~") or kind(path).is_absolute() for path in paths)
-    return (separator or "").join(
-        path if stay else str(machine.folder / path) for path, stay in zip(paths, stays, strict=True)
-    )
+    return str(machine.folder / value)
 
 
 def secret_variables(openai: OpenAISettings) -> tuple[str, ...]:
@@ -456,25 +290,86 @@ def secret_variables(openai: OpenAISettings) -> tuple[str, ...]:
     return (openai.api_key_env, *openai.headers_env.values())
 
 
-def _named_texts(value: object, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the texts of an entry, each with what it is called: a member, or the option before it or glued to it."""
-    if (table := as_table(value)) is not None:
-        for key, each in table.items():
-            yield from _named_texts(each, key)
-    elif isinstance(value, str):
-        yield name, value
-    for before, word in pairwise(["", *texts_in(value)]):
-        option, _, glued = word.partition("=")
-        yield option, glued
-        yield before if before.startswith("-") and not word.startswith("-") else "", word
+# What is wrong with an entry
 
 
-def _may_set(path: Path, name: str) -> bool:
-    """Tell whether a file of variables, or of settings, may give one a value; a file that cannot be read may."""
-    try:
-        return any(_VALUE.match(behind) for behind in ClientFile(path).text.split(name)[1:])
-    except (Unmergeable, OSError):
-        return not os.path.isdir(path)  # noqa: PTH112  # raises nothing
+def judge(found: Entry | Unreadable, settings: Settings) -> list[Finding]:
+    """Return whether an entry starts this server, and, where it does, what does not get there or ends too early.
+
+    `settings` are those of this shell.
+    """
+    if isinstance(found, Unreadable):
+        client = CLIENTS[found.client]
+        told = f"{found.file} of {client.title} was not read: {found.why.removesuffix('; correct that')}"
+        if client.dialect == "toml":  # of which Codex reads a newer edition
+            return [warn("clients", told, f"correct that file, or look at it yourself if {client.title} reads it")]
+        return [fail("clients", told, "correct that file")]
+    first = _verdict(found)
+    return [first, *_passed(found, settings.openai), *_limited(found, settings)] if first.status == "ok" else [first]
+
+
+def _verdict(entry: Entry) -> Finding:
+    title, where, client = entry.of.title, f"by {entry.place}", entry.of
+    arguments, variables = entry.said.get(client.arguments or client.command, []), entry.said.get(client.variables, {})
+    if not entry.words or arguments != texts_in(arguments) or variables != entry.given:
+        wrong = (
+            "command" if not entry.words else "list of arguments" if arguments != texts_in(arguments) else "variables"
+        )
+        return fail("clients", f"{title} cannot use it: its {wrong} must be texts, {where}", entry.renewal)
+    shown = without_values(entry.command[0])
+    is_relative = os.path.dirname(entry.command[0]) and not os.path.isabs(entry.command[0])  # noqa: PTH117, PTH120
+    if is_relative or any("${" in word for word in entry.command):
+        told = f"{title} starts {shown}, and what that is depends on where {title} runs, {where}"
+        return warn("clients", told, "write absolute paths there, to have it checked")
+    if entry.is_older:
+        told = f"{title} starts the older program of this name, which runs on Node, {where}"
+        return warn("clients", told, f'{entry.renewal}, or "{entry.removal}"')
+    if entry.program is None:
+        told = f"{title} is told to start {shown}, which is not there, {where}"
+        return fail("clients", told, f'{entry.renewal}, or "{entry.removal}"')
+    if starting_words(entry.words) is not None and not entry.serves:
+        return fail("clients", f"{title} starts {shown} without --stdio, so it does not serve, {where}", entry.renewal)
+    if entry.said.get("enabled") is False:
+        return warn("clients", f"{title} has it turned off, {where}", "set enabled to true there, to use it")
+    if entry.client == "claude-code" and entry.scope == "project":
+        for path, said in claude_code_settings(entry.machine):
+            if entry.name in texts_in(said.get(_REFUSED)):
+                told = f"Claude Code was told not to use it ({_REFUSED} in {path}), {where}"
+                fix = f'run "claude mcp reset-project-choices" here, or take it out of {path}'
+                return fail("clients", told, f'{fix}, then choose "Use this MCP server"')
+    return ok("clients", f"{title} starts {shown}, {where}")
+
+
+def _passed(entry: Entry, openai: OpenAISettings) -> Iterator[Finding]:
+    """Yield what is set here, or has to stand in the entry, and does not reach the server."""
+    client, where, reaches, secrets = entry.of, f"by {entry.place}", entry.variables(), secret_variables(openai)
+    needs_key = openai.api_key is not None or client.writes_values
+    if not needs_key or is_loopback(urlsplit(openai.base_url).hostname or ""):
+        secrets = secrets[1:]
+    lacking = [
+        name
+        for name in secrets
+        if not entry.is_asked(name) and (not reaches.get(name, "").strip() or is_unfilled(reaches[name]))
+    ]
+    if lacking:
+        by_hand = f"{entry.add_by_hand(lacking)}, and let nobody else read that file"
+        fix = by_hand if client.writes_values else entry.renewal
+        yield warn("clients", f"{client.title} does not pass {', '.join(lacking)} on, {where}", fix)
+    lost = [name for name, _ in read_by_server(entry.machine.environ) if name not in (*reaches, openai.api_key_env)]
+    if lost:
+        fix = f"{entry.renewal}; what has a password in it, add by hand" if client.writes_values else entry.renewal
+        yield warn("clients", f"{client.title} does not pass on {', '.join(lost)}, set here, {where}", fix)
+
+
+def _limited(entry: Entry, settings: Settings) -> Iterator[Finding]:
+    """Compare the time limit of a call with that of the client, which would discard a billed answer."""
+    waits, seconds = entry.of.waits(entry.said), settings.request.timeout_ms / 1000
+    own = entry.variables().get("OPENAI_API_TIMEOUT", "")
+    if own.isascii() and own.isdecimal() and len(own) < 10:
+        seconds = int(own) / 1000
+    if waits is not None and waits <= seconds:
+        told = f"a call may take {seconds:g} s (request.timeout_ms), and {entry.of.title} waits {waits:g} s"
+        yield warn("time-outs", f"{told}, by {entry.place}", entry.renewal)
 
 
 def without_values(word: str) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
-from responses_mcp.commands.clients.files import Change, Unmergeable, as_table, check_entry, newline_of
+from responses_mcp.commands.clients.files import Change, Unmergeable, as_table, newline_of
 
 Dialect = Literal["json", "json with comments", "jsonc"]
 """What a client reads: plain JSON, comments too, or comments and trailing commas."""
@@ -55,7 +55,6 @@ class JsonDocument:
         """All entries, by name."""
         self.entry: Any = entries.get(name)
         """The entry as it is now; None if there is none."""
-        check_entry(self.entry)
 
     def changed(self, entry: Mapping[str, Any]) -> Change:
         """Return the text with this entry, which is the first of the entries if it is new."""

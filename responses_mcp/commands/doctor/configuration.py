@@ -1,4 +1,4 @@
-"""What runs and what it is told: the program, its configuration, the key, extra headers, address, folder of manuals."""
+"""What runs and what it reads: the program, its configuration, the key, headers, address, folder of manuals."""
 
 from __future__ import annotations
 
@@ -6,47 +6,31 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from difflib import get_close_matches
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from responses_mcp import __version__
-from responses_mcp.commands.clients.entries import Entry, secret_variables
-from responses_mcp.commands.clients.known import CLIENTS, this_executable
-from responses_mcp.commands.doctor.findings import Finding, fail, of_sentence, ok, warn
+from responses_mcp.commands.clients.entries import Entry
+from responses_mcp.commands.clients.known import this_executable
 from responses_mcp.commands.doctor.spending import can_be_written, check_spending
 from responses_mcp.commands.example_profiles import has_profiles
+from responses_mcp.commands.findings import Finding, fail, of_sentence, ok, warn
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.errors import KeyUnusable, installing, program
 from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.embeddings.provider import what_is_sent
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
-from responses_mcp.manuals.files.unserved import (
-    about_links,
-    in_words,
-    other_kinds,
-)
-from responses_mcp.manuals.requests.paths import name_of
+from responses_mcp.manuals.files.unserved import about_links, in_words, other_kinds
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.request.payload import effort_and_verbosity
 from responses_mcp.settings.address import is_loopback
 from responses_mcp.settings.load import LoadedSettings
 from responses_mcp.settings.model import ManualsSettings, OpenAISettings, Profile, Settings
-from responses_mcp.settings.schema import READ_BY_SERVER, SETTINGS
 
-_MISTYPED: Final = 0.9  # of the two names alike
-_OF_OTHERS: Final = {
-    "OPENAI_API_BASE": "OPENAI_BASE_URL",
-    "OPENAI_KEY": "OPENAI_API_KEY",
-    "OPENAI_MODEL": "MODEL_ANSWER",
-}
-_FILLED_IN: Final = {"OPENAI_BASE_URL": "openai.base_url", "MANUALS_ROOT": "manuals.root"}
 _SECTIONS: Final = {"openai.base_url": "base_url", "openai.headers_env": "headers", "manuals.": "manuals"}
 
 SOURCE: Final = f"git+https://github.com/uchimanajet7/{NAME}"
@@ -58,96 +42,60 @@ TO_KEEP: Final = f'install it permanently, with "uv tool install {SOURCE}" or "p
 _THROWN_AWAY: Final = ("archive-v0", "builds-v0", ".cache", "Caches")
 
 
-def check_configuration(
-    loaded: LoadedSettings,
-    client: str | None = None,
-    entry: Entry | None = None,
-    entries: Sequence[Entry] = (),
-) -> Iterator[Finding]:
-    """Say what was read and what is wrong with it, then check what needs no network, for one `client` or for all.
+def check_program() -> Iterator[Finding]:
+    """Say which Python and which executable this is."""
+    implementation, version = platform.python_implementation(), platform.python_version()
+    yield ok("python", f"{implementation} {version} on {platform.platform()}")
+    path = this_executable()
+    what = f"{NAME} {__version__}; the path for your client's configuration is {path}"
+    if path is None:
+        by_hand = f'"{sys.executable}" with the arguments -m responses_mcp --stdio'
+        told = f"{NAME} {__version__}, which is not installed as a command"
+        yield warn("program", told, f"{TO_KEEP}, or give your client the command {by_hand}")
+    elif path.resolve().is_relative_to(Path(tempfile.gettempdir()).resolve()) or is_thrown_away(path.resolve()):
+        yield warn("program", f"{what}, which is in a folder for temporary files", TO_KEEP)
+    else:
+        yield ok("program", what)
 
-    `entry` is that of the client by which the settings were read, and `entries` are all that were found.
+
+def is_thrown_away(path: Path) -> bool:
+    """Tell whether a program is in an environment that uv or pipx made for one use."""
+    return any(name in path.parts for name in _THROWN_AWAY)
+
+
+def check_configuration(
+    loaded: LoadedSettings, entry: Entry | None = None, entries: Sequence[Entry] = ()
+) -> Iterator[Finding]:
+    """Say what was read and what is wrong with it, then check what needs no network.
+
+    `entry` is that by which the settings were read, if they are those of a client; `entries` are all that were found.
     """
-    unknown = tuple(key for name, key in _FILLED_IN.items() if entry is not None and entry.elsewhere(name) is not None)
-    findings = [
-        *(
-            of_sentence(_section(text), "warn" if text.startswith(unknown) else "FAIL", text)
-            for text in loaded.problems
-        ),
-        *(of_sentence(_section(text), "warn", text) for text in loaded.warnings),
-    ]
-    files = sorted({source.removeprefix("yaml:") for source in loaded.sources.values() if source.startswith("yaml:")})
-    variables = sorted({source.removeprefix("env:") for source in loaded.sources.values() if source.startswith("env:")})
+    findings = [of_sentence(_section(text), "FAIL", text) for text in loaded.problems]
+    findings += [of_sentence(_section(text), "warn", text) for text in loaded.warnings]
     if not any(finding.check == "config" for finding in findings):
-        yield ok("config", _sources(loaded.config_file, files, variables))
+        yield ok("config", _sources(loaded))
     yield from findings
-    openai = loaded.settings.openai
-    if entry is None:
-        yield from _misnamed(os.environ, loaded)
-    yield check_key(openai, client, entry, entries, manuals=loaded.settings.manuals.root is not None)
-    if not has_profiles(loaded.settings):
-        yield ok(
-            "profiles",
-            f"answer_quick and answer_detailed ask as answer does; '{program()} install --write --profiles' sets them "
-            "apart",
-        )
-    if sent := [f"{name} {_sent(profile)}" for name, profile in loaded.settings.model_profiles.items()]:
+    settings = loaded.settings
+    openai, root = settings.openai, settings.manuals.root
+    yield _key(openai, entry, entries, manuals=root is not None)
+    if not has_profiles(settings):
+        cure = f"'{program()} install --write --profiles' sets them apart"
+        yield ok("profiles", f"answer_quick and answer_detailed ask as answer does; {cure}")
+    if sent := [f"{name} {_sent(profile)}" for name, profile in settings.model_profiles.items()]:
         yield ok("sent", "; ".join(sent))
     if openai.headers:
         names = ", ".join(f"{header} (from {name})" for header, name in openai.headers_env.items())
         yield ok("headers", f"also sent: {names}; the values are not shown")
     if not any(finding.check == "base_url" for finding in findings):
         yield _address(openai, loaded.sources.get("openai.base_url", "default"))
-    yield from check_spending(loaded.settings)
-    root = loaded.settings.manuals.root
+    yield from check_spending(settings)
     if root is not None:
         if os.path.isdir(root):  # noqa: PTH112  # raises nothing; one that is missing is a warning of the configuration
-            yield from check_manuals(root)
-            if "manuals" not in loaded.settings.toolsets:
+            yield from _manuals(root)
+            if "manuals" not in settings.toolsets:
                 yield warn("manuals", "the list of toolsets lacks them, so no client sees them", "add manuals to it")
-            yield from _index(loaded.settings.manuals)
-        yield from _embeddings(loaded.settings)
-
-
-def _sent(profile: Profile) -> str:
-    """Return the model of a profile, with the effort and verbosity that its requests hold."""
-    effort, verbosity = effort_and_verbosity(profile)
-    return f"asks {profile.model} with {_named('effort', effort)} and {_named('verbosity', verbosity)}"
-
-
-def _named(name: str, value: object) -> str:
-    return f"no {name}" if value is None else f"{name} {value}"
-
-
-def _misnamed(environ: Mapping[str, str], loaded: LoadedSettings) -> Iterator[Finding]:
-    """Tell of variables that are nearly called as one that is read and not set; or as others call it."""
-    read = (*READ_BY_SERVER, *secret_variables(loaded.settings.openai))
-    in_files = {each.env for each in SETTINGS if loaded.sources.get(each.key, "").startswith("yaml:")}
-    for name in environ:
-        as_others = _OF_OTHERS.get(name)
-        near = as_others or next(iter(get_close_matches(name, read, 1, _MISTYPED)), None)
-        if name in read or near not in read or not environ[name].strip() or environ.get(near, "").strip():
-            continue
-        if as_others is None or near not in in_files:  # else it is likely for those others
-            yield warn("config", f"{name} is set, and not read", f"did you mean {near}?")
-
-
-def _sources(file: str | None, files: Sequence[str], variables: Sequence[str]) -> str:
-    """Say in words where settings come from; `file` is the one that was read or may be there."""
-    named = f"{'these variables' if len(variables) > 1 else 'the variable'}: {', '.join(variables)}"
-    if files:
-        return f"settings come from {', '.join(files)}" + (f" and from {named}" if variables else "")
-    instead = f"settings come from {named}" if variables else "all settings are defaults"
-    if file is None:
-        return f"no configuration file; {instead}"
-    path = Path(file)
-    if os.path.exists(path):  # noqa: PTH110  # raises nothing
-        return f"{path} says nothing that counts; {instead}"
-    if os.path.islink(path):  # noqa: PTH114  # raises nothing
-        return f"{path} is a link that leads to no file; {instead}"
-    other = path.with_suffix(".yml")
-    unread = f", and {other} is not read" if os.path.exists(other) else ""  # noqa: PTH110  # raises nothing
-    return f"no configuration file {path}{unread}; {instead}"
+            yield _index(settings.manuals)
+        yield from _embeddings(settings)
 
 
 def address_is_wrong(loaded: LoadedSettings) -> bool:
@@ -159,41 +107,46 @@ def _section(sentence: str) -> str:
     return next((check for start, check in _SECTIONS.items() if sentence.startswith(start)), "config")
 
 
-def check_key(
-    openai: OpenAISettings,
-    client: str | None = None,
-    entry: Entry | None = None,
-    entries: Sequence[Entry] = (),
-    *,
-    manuals: bool = False,
-) -> Finding:
-    """Judge the form of the key, of which nothing is shown; where to set it depends on the client.
+def _sources(loaded: LoadedSettings) -> str:
+    """Say in words where settings come from."""
+    kinds = {kind: sorted({each.removeprefix(kind) for each in loaded.sources.values() if each.startswith(kind)})
+             for kind in ("yaml:", "env:")}  # fmt: skip
+    told = ", ".join((*kinds["yaml:"], *kinds["env:"]))
+    where = f"settings come from {told}" if told else "all settings are defaults"
+    file = loaded.config_file
+    if kinds["yaml:"] or file is None:
+        return where
+    if os.path.exists(file):  # noqa: PTH110  # raises nothing
+        return f"{file} says nothing that counts; {where}"
+    return f"no configuration file {file}; {where}"
 
-    Who has `manuals` may want nothing else, and do without a key; one that only `entries` have is theirs to use.
-    """
+
+def _sent(profile: Profile) -> str:
+    """Return the model of a profile, with the effort and verbosity that its requests hold."""
+    sent = zip(("effort", "verbosity"), effort_and_verbosity(profile), strict=True)
+    return f"asks {profile.model} with " + " and ".join(
+        f"no {name}" if value is None else f"{name} {value}" for name, value in sent
+    )
+
+
+def _key(openai: OpenAISettings, entry: Entry | None, entries: Sequence[Entry], *, manuals: bool) -> Finding:
+    """Judge the form of the key, of which nothing is shown; manuals work without one."""
     name = openai.api_key_env
     try:
         headers = credential_headers(openai)
     except KeyUnusable as error:
         found = f"{name} {error.cause.rstrip('.').rpartition(f'variable {name} ')[2]}"
+        if entry is not None and entry.is_asked(name):
+            title = entry.of.title
+            return warn("key", f"{title} asks for {name}", f"call a tool in {title} to see whether it is right")
+        having = next((each for each in entries if each.has_value(name)), None)
         fix = error.remedy or f"Set it where your client is started (`{error.command}`), and restart the client."
-        known = CLIENTS.get(client or "")
-        elsewhere = None if entry is None else entry.elsewhere(name)
-        if known is not None and elsewhere is not None and (openai.api_key is None or error.unfilled):
-            fix = f"call a tool in {known.title} to see whether it is right"
-            return warn("key", f"{name} is not set in this shell; {elsewhere}, which is not looked at", fix)
-        others = entries if entry is None and openai.api_key is None else ()
-        holder = next((each for each in others if _has_key(each, openai)), None)
-        if holder is not None:
-            fix = f'to judge that one, run "{program()} doctor --client {holder.client}"'
-            has = f"{CLIENTS[holder.client].title} has it in its entry"
-            return warn("key", f"{name} is not set in this shell; {has}", fix)
-        if error.remedy is None and known is not None and known.writes_values:
-            where = entry or next((each for each in entries if each.client == client), None)
-            add = f'add "{name}" with its value to "env" of its entry' if where is None else where.by_hand([name])
-            fix = f"{add}, and restart {known.title}."
-        elif error.remedy is None and entry is not None:  # which may name no variable, or as another client has it
-            fix += f" If it is set there, {entry.renewal}."
+        if entry is not None and error.remedy is None:
+            by_hand = f"{entry.add_by_hand([name])}, and restart {entry.of.title}"
+            fix = by_hand if entry.of.writes_values else f"{fix} If it is set there, {entry.renewal}."
+        elif entry is None and having is not None and openai.api_key is None:
+            fix = f'{having.of.title} has one in its entry: run "{program()} doctor --client {having.client}"'
+            return warn("key", f"{name} is not set in this shell", fix)
         fix = fix[0].lower() + fix[1:].rstrip(".")
         if manuals and (openai.api_key is None or error.unfilled):
             return warn("key", f"{found}; the manuals work without it", fix)
@@ -204,18 +157,10 @@ def check_key(
     return ok("key", f"{name} is not set, and need not be: {why}")
 
 
-def _has_key(entry: Entry, openai: OpenAISettings) -> bool:
-    """Tell whether an entry itself gives the server a key, in the form of one."""
-    key = entry.variables().get(openai.api_key_env, "").strip()
-    with suppress(KeyUnusable):
-        return bool(key and credential_headers(replace(openai, api_key=key)))
-    return False
-
-
 def _address(openai: OpenAISettings, source: str) -> Finding:
     url = openai.base_url
-    whence = source.removeprefix("env:").removeprefix("yaml:")
-    found = f"{url} ({'the default' if source == 'default' else f'from {whence}'})"
+    whence = "the default" if source == "default" else f"from {source.partition(':')[2]}"
+    found = f"{url} ({whence})"
     if urlsplit(url).path.endswith("/responses"):
         return fail("base_url", found, "remove /responses from its end; the server adds it")
     if url == "https://api.openai.com":
@@ -225,90 +170,42 @@ def _address(openai: OpenAISettings, source: str) -> Finding:
     return ok("base_url", found)
 
 
-def check_manuals(root: str) -> Iterator[Finding]:
-    """Look at a folder of manuals, which is there."""
+def _manuals(root: str) -> Iterator[Finding]:
+    """Look at a folder of manuals, which exists."""
     folder = Folder(Path(root))
     try:
         names = folder.manuals()
     except ManualsError as error:
         yield fail("manuals", error.message.rstrip("."), f"make {root} readable for you")
         return
-    if names:
-        others = in_words(other_kinds(folder, names))
-        many = f"{root} has {len(names):,} manual{'s' if len(names) > 1 else ''}"
-        if folder.has_files(names, unchecked):
-            yield ok("manuals", f"{many}; {others}" if others else many)
-        else:
-            lacking = f"{many}, but no file of a served format to search"
-            yield warn("manuals", f"{lacking}; {others}" if others else lacking, "put the manuals there as such files")
-    for name in names:
-        try:
-            folder.children(name, "", unchecked)
-        except ManualsError as error:
-            yield warn("manuals", error.message.partition(";")[0], f"make {Path(root, name_of(name))} readable for you")
-    links = about_links(root)
-    if links is not None:
+    others = in_words(other_kinds(folder, names))
+    many = f"{root} has {len(names):,} manual{'' if len(names) == 1 else 's'}"
+    told = f"{many}; {others}" if others else many
+    if folder.has_files(names, unchecked):
+        yield ok("manuals", told)
+    else:
+        yield warn("manuals", f"{told}; there is no file of a served format", "put the manuals there as such files")
+    if (links := about_links(root)) is not None:
         yield warn("manuals", *links)
-    if not (names or links):
-        yield warn("manuals", f"{root} has no manuals", "put them there, as files of a served format")
 
 
-def _index(settings: ManualsSettings) -> Iterator[Finding]:
+def _index(settings: ManualsSettings) -> Finding:
     """Say where the index is kept, and whether that can be."""
     if settings.in_memory or settings.index_dir is None:
-        yield ok("index", "kept in memory only")
-        return
+        return ok("index", "kept in memory only")
     if can_be_written(Path(settings.index_dir)):
-        yield ok("index", f"kept in {settings.index_dir}")
-    else:
-        yield warn(
-            "index",
-            f"{settings.index_dir} cannot be written to, so each server builds the index again",
-            "make it a folder that you may write to, or set manuals.index_dir (MANUALS_INDEX_DIR)",
-        )
+        return ok("index", f"kept in {settings.index_dir}")
+    told = f"{settings.index_dir} cannot be written to, so each server builds the index again"
+    return warn("index", told, "make it a folder that you may write to, or set manuals.index_dir (MANUALS_INDEX_DIR)")
 
 
 def _embeddings(settings: Settings) -> Iterator[Finding]:
     """Say what leaves this machine for the sake of meaning, or whether it can be compared here."""
-    provider = settings.manuals.embeddings.provider
-    sent = what_is_sent(settings)
-    if sent is not None:
+    is_local = settings.manuals.embeddings.provider == "wordllama"
+    if (sent := what_is_sent(settings)) is not None:
         yield ok("embeddings", sent)
-    elif provider == "wordllama" and find_spec("wordllama") is None:
-        yield warn(
-            "embeddings",
-            "the package wordllama is not installed, so searches go by words only",
-            f"{installing('semantic')}, or set manuals.embeddings.provider to none",
-        )
-    elif provider == "wordllama":
+    elif is_local and find_spec("wordllama") is None:
+        fix = f"{installing('semantic')}, or set manuals.embeddings.provider to none"
+        yield warn("embeddings", "the package wordllama is not installed, so searches go by words only", fix)
+    elif is_local:
         yield ok("embeddings", "made by wordllama on this machine; nothing is sent")
-
-
-def check_program() -> Iterator[Finding]:
-    """Say which Python and which executable this is."""
-    implementation, version = platform.python_implementation(), platform.python_version()
-    yield ok("python", f"{implementation} {version} on {platform.platform()}")
-    yield _executable(this_executable())
-
-
-def _executable(path: Path | None) -> Finding:
-    if path is None:
-        return warn(
-            "program",
-            f"{NAME} {__version__}, which is not installed as a command",
-            f'{TO_KEEP}, or give your client the command "{sys.executable}" with the arguments '
-            "-m responses_mcp --stdio",
-        )
-    what = f"{NAME} {__version__}; the path for your client's configuration is {path}"
-    if _is_temporary(path.resolve()):
-        return warn("program", f"{what}, which is in a folder for temporary files", TO_KEEP)
-    return ok("program", what)
-
-
-def _is_temporary(path: Path) -> bool:
-    return path.is_relative_to(Path(tempfile.gettempdir()).resolve()) or is_thrown_away(path)
-
-
-def is_thrown_away(path: Path) -> bool:
-    """Tell whether a program is in an environment that uv or pipx made for one use."""
-    return any(name in path.parts for name in _THROWN_AWAY)

@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 import errno
-import json
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final, cast
+from typing import IO, Any, Final
 
 import trio
 
-from responses_mcp.commands.clients.known import ClientLimits
-from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
+from responses_mcp.commands.clients.known import Client
+from responses_mcp.commands.findings import Finding, fail, ok, warn
 from responses_mcp.errors import program
+from responses_mcp.testing.client import McpClient, NoMessage
 
 _ANSWERS: Final = 30.0  # seconds for the handshake and the list; hardly a client waits longer
 _ENDS: Final = 5.0  # seconds for the process to exit at the end of its input
-_LONGEST_LINE: Final = 4 * 1024 * 1024  # bytes
 _SHOWN: Final = 120  # characters of a line that the server wrote
 _LAST_WORDS: Final = 64 * 1024  # bytes of stderr, for the last line
-_CLIENT: Final = {"name": "openai-responses-mcp doctor", "version": "1"}
-_HELLO: Final = {"protocolVersion": "2025-06-18", "capabilities": dict[str, str](), "clientInfo": _CLIENT}
-_MESSAGES: Final = (
-    {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": _HELLO},
-    {"jsonrpc": "2.0", "method": "notifications/initialized"},
-    {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": dict[str, str]()},
-)
 
 
 @dataclass(slots=True)
 class Handshake:
     """What a server did. `seconds` is how long the answer to `initialize` took from the start of the process.
 
-    `noise` is the first line on stdout that was no message, `last_words` the last line on stderr, both shortened;
-    `exit_code` is None for a process that had to be killed.
+    `noise` is what was on stdout and no message, `last_words` the last line on stderr, both shortened; `exit_code` is
+    None for a process that had to be killed.
     """
 
     seconds: float | None = None
@@ -50,17 +42,17 @@ class Handshake:
 async def shake_hands(
     command: Sequence[str],
     redact: Callable[[str], str],
+    started: tuple[Mapping[str, str], Path] | None = None,
     *,
-    environ: Mapping[str, str] | None = None,
-    folder: Path | None = None,
     answers: float = _ANSWERS,
     ends: float = _ENDS,
 ) -> Handshake:
     """Start a server, shake hands, end its input; takes at most `answers` + `ends` seconds.
 
-    `environ` is its environment and `folder` where it starts, None for those of this process. `redact` takes secrets
-    out of a line that the server wrote. Raises OSError for a command that cannot be started.
+    `started` is its environment and the folder in which it starts, None for those of this process. `redact` takes
+    secrets out of a line that the server wrote. Raises OSError for a command that cannot be started.
     """
+    environ, folder = started or (None, None)
     with tempfile.TemporaryFile() as stderr:
         began = trio.current_time()
         try:
@@ -75,76 +67,43 @@ async def shake_hands(
         except ValueError as error:  # such as a NUL: a client's file may hold what no system takes
             raise OSError(errno.EINVAL, str(error)) from error
         try:
-            if process.stdin is None or process.stdout is None:
-                raise RuntimeError("a process opened with pipes has none")
-            listener = _Listener(process.stdout, began)
-            result = listener.heard
-            with trio.move_on_after(answers):
-                with suppress(trio.BrokenResourceError):  # it has ended, which reading will show
-                    await process.stdin.send_all(b"".join(json.dumps(each).encode() + b"\n" for each in _MESSAGES))
-                await listener.listen(until_tools=True)
-            with trio.move_on_after(ends):
-                await process.stdin.aclose()
-                await listener.listen()
-                result.exit_code = await process.wait()
+            result = await _conversation(process, began, answers, ends)
         finally:
             with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
-                await _end(process)
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()
+                for stream in filter(None, (process.stdin, process.stdout)):
+                    await trio.aclose_forcefully(stream)
         result.noise = None if result.noise is None else redact(result.noise)[:_SHOWN]
         result.last_words = redact(_last_line(stderr))[:_SHOWN]
     return result
 
 
-async def _end(process: trio.Process) -> None:
-    if process.returncode is None:
-        process.kill()
-        await process.wait()
-    for stream in (process.stdin, process.stdout):
-        if stream is not None:
-            await trio.aclose_forcefully(stream)
+async def _conversation(process: trio.Process, began: float, answers: float, ends: float) -> Handshake:
+    if process.stdin is None or process.stdout is None:
+        raise RuntimeError("a process opened with pipes has none")
+    client, result = McpClient(process.stdout, process.stdin), Handshake()
 
-
-def _last_line(file: IO[bytes]) -> str:
-    file.seek(max(0, file.seek(0, 2) - _LAST_WORDS))
-    return file.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
-
-
-@dataclass(slots=True)
-class _Listener:
-    """Takes in what a server writes to stdout; lines that are no messages are noise, of which the first one is kept."""
-
-    stdout: trio.abc.ReceiveStream
-    began: float
-    heard: Handshake = field(default_factory=Handshake)
-    _listed: bool = False
-    _rest: bytes = b""
-
-    async def listen(self, *, until_tools: bool = False) -> None:
-        """Take in lines until stdout ends or, if that is wanted, `tools/list` is answered."""
-        while not (until_tools and self._listed):
-            data = await self.stdout.receive_some()
-            *lines, self._rest = (self._rest + data).split(b"\n")
-            if self._rest and (not data or len(self._rest) > _LONGEST_LINE):
-                lines.append(self._rest)
-                self._rest = b""
-            for line in lines:
-                self._take(line)
-            if not data:
-                return
-
-    def _take(self, line: bytes) -> None:
+    async def listen() -> None:
         try:
-            message: Any = json.loads(line)
-        except (ValueError, RecursionError):
-            message = None
-        answer = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
-        if answer.get("jsonrpc") != "2.0":
-            self.heard.noise = self.heard.noise or line.decode("utf-8", "replace").strip()
-        elif answer.get("id") == 0:
-            self.heard.seconds = trio.current_time() - self.began
-        elif answer.get("id") == 1:
-            self._listed = True
-            self.heard.tools = _names(answer)
+            await client.listen()
+        except NoMessage as error:
+            result.noise = str(error)
+            nursery.cancel_scope.cancel(reason="the server writes what is no message")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listen)
+        with trio.move_on_after(answers), suppress(EOFError, trio.BrokenResourceError):
+            await client.initialize()
+            result.seconds = trio.current_time() - began
+            result.tools = _names(await client.ask("tools/list"))
+        with trio.move_on_after(ends):
+            await client.end_input()
+            await client.wait_end()
+            result.exit_code = await process.wait()
+        nursery.cancel_scope.cancel(reason="the conversation is over")
+    return result
 
 
 def _names(answer: dict[str, Any]) -> list[str] | None:
@@ -154,45 +113,40 @@ def _names(answer: dict[str, Any]) -> list[str] | None:
         return None
 
 
-def check_handshake(
-    handshake: Handshake, clients: Sequence[ClientLimits], whose: str = "the server", renewal: str | None = None
-) -> Iterator[Finding]:
-    """Compare what a server did with what clients expect.
+def _last_line(file: IO[bytes]) -> str:
+    file.seek(max(0, file.seek(0, 2) - _LAST_WORDS))
+    return file.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
 
-    `whose` says in words which server that was, and `renewal` how the entry is written anew that started it.
-    """
-    yield _start(handshake, clients, whose, renewal or f'run "{program()} --stdio" in a terminal and read what it says')
+
+def check_handshake(handshake: Handshake, clients: Sequence[Client], whose: str = "the server") -> Iterator[Finding]:
+    """Compare what a server did with what clients expect; `whose` says in words which server that was."""
     if handshake.noise is not None:
-        yield fail(
-            "stdout",
-            f"a line that is not a message: {handshake.noise}",
-            "find what prints there (a sitecustomize, a .pth file, a wrapper script) and let it print to stderr; "
-            "some clients drop a server for it",
-        )
-    elif handshake.seconds is not None:
-        yield ok("stdout", "nothing but messages")
+        cure = "find what prints there (a sitecustomize, a .pth file, a wrapper script) and let it print to stderr"
+        yield fail("stdout", f"a line that is not a message: {handshake.noise}", cure)
+        return
+    yield _start(handshake, clients, whose)
     if handshake.seconds is not None:
+        yield ok("stdout", "nothing but messages")
         yield _exit(handshake.exit_code)
 
 
-def _start(handshake: Handshake, clients: Sequence[ClientLimits], whose: str, look: str) -> Finding:
-    seconds, tools = handshake.seconds, handshake.tools
-    said = handshake.last_words or "nothing"
+def _start(handshake: Handshake, clients: Sequence[Client], whose: str) -> Finding:
+    seconds, said = handshake.seconds, handshake.last_words or "nothing"
+    look = f'run "{program()} --stdio" in a terminal and read what it says, or write the entry anew with install'
     if seconds is None and handshake.exit_code is not None:
         found = f"{whose} ended with code {handshake.exit_code} before it answered; its last output: {said}"
         return fail("start", found, look)
     if seconds is None:
         return fail("start", f"{whose} did not answer initialize within {_ANSWERS:g} s; it said: {said}", look)
     found = f"{whose} answered initialize after {seconds:.2f} s"
-    if tools is None:
+    if handshake.tools is None:
         return fail("start", f"{found}, but not tools/list; it said: {said}", look)
-    found += f" and lists the tools {', '.join(tools)}"
-    hasty = [client for client in clients if client.start is not None and client.start <= seconds]
+    found += f" and lists the tools {', '.join(handshake.tools)}"
+    hasty = [f"{each.title} (about {each.start:g} s)" for each in clients if each.start and each.start <= seconds]
     if not hasty:
         return ok("start", found)
-    waits = ", ".join(f"{client.title} (about {client.start:g} s)" for client in hasty)
-    fixes = [*(client.start_cure for client in hasty), "give the client the installed executable, not uvx or a wrapper"]
-    return warn("start", f"{found}; too late for {waits}, where the tools are then missing", "; ".join(fixes))
+    fix = "give the client the installed executable, not uvx or a wrapper, or raise its limit for the start"
+    return warn("start", f"{found}; too late for {', '.join(hasty)}, where the tools are then missing", fix)
 
 
 def _exit(code: int | None) -> Finding:

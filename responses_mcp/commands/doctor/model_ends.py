@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
-from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
+from responses_mcp.commands.findings import Finding, fail, ok, warn
 from responses_mcp.settings.model import Profile
 from responses_mcp.settings.schema import BY_KEY
 from responses_mcp.usage.models import family_of

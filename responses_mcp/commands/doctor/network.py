@@ -1,48 +1,81 @@
-"""The way to the API, step by step: name, connection, TLS, HTTP, key."""
+"""The way to the API, step by step: proxy and certificates, name, connection, TLS, HTTP, key."""
 
 from __future__ import annotations
 
 import os
-import re
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import aclosing
-from typing import Final, cast
-from urllib.parse import urlsplit
+from typing import Final, NamedTuple, cast
+from urllib.parse import unquote, urlsplit
 
 import trio
 
 from responses_mcp import __version__
-from responses_mcp.commands.doctor.findings import Finding, Tell, fail, fail_by, ok, warn, with_cure
 from responses_mcp.commands.doctor.model_ends import Announced
-from responses_mcp.commands.doctor.network_settings import CA_VARIABLES_OF_OTHERS, Way, spelled
-from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, RateLimited, UpstreamError, program
+from responses_mcp.commands.findings import Finding, Tell, fail, fail_by, ok, warn, with_cure
+from responses_mcp.commands.terminal import counted
+from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, RateLimited, UpstreamError, causes, program
 from responses_mcp.responses_api.http import open_connections
 from responses_mcp.responses_api.http.connections import Request, encoded
-from responses_mcp.responses_api.http.network import tls_cure, tls_error
+from responses_mcp.responses_api.http.network import PORTS, pool_for, port_of, route_to, tls_cure, tls_error
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.response.reply import ReplyBudget, ReplyReader
 from responses_mcp.secrets import Redactor
+from responses_mcp.settings.address import NETWORK_VARIABLES
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
 
 _STEP: Final = 5.0  # seconds for a name or a connection
 _REPLY: Final = 12.0  # seconds for the list of models
 _ALL: Final = 20.0  # seconds
-_MEANINGS: Final = {
-    401: (
-        "the API refuses the key",
-        "put a key that is valid there into {key}; keys can be revoked, and belong to one provider",
-    ),
-    403: (
-        "the API does not let this key in",
-        "check the key's project and its permissions, and whether the provider serves your region",
-    ),
-}
-"""What a status means, and the fix."""
-_NOTHING: Final = 404
-_NO_LIST: Final = (_NOTHING, 405, 501)
-_VERSION: Final = re.compile(r"/v\d+\Z")
+_NO_LIST: Final = (404, 405, 501)
+_TRUST: Final = "let SSL_CERT_FILE name a PEM file that has the CA certificate of your company or gateway"
+
+
+class Way(NamedTuple):
+    """Where a connection goes first: to the server itself, or to the proxy that `variable` names."""
+
+    host: str
+    port: int
+    variable: str | None = None
+
+    def __str__(self) -> str:
+        """Return host and port, and where they come from."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}" if self.variable is None else f"the proxy {host}:{self.port} ({self.variable})"
+
+
+def check_surroundings(url: str, *, trust_env: bool) -> tuple[list[Finding], Way | None]:
+    """Say by which proxy and with which certificates `url` is reached; no way where one of these cannot be used."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    way, told = Way(host, parts.port or PORTS[parts.scheme]), "none is used"
+    try:
+        route = route_to(url) if trust_env else None
+    except ConnectionFailed as error:
+        return [fail("proxy", *with_cure(error.message))], None
+    if route is not None and route.proxy is not None:
+        way = Way(route.proxy.raw_host.decode("ascii"), port_of(route.proxy), route.proxy_from)
+        told = f"{host} is reached through {way}"
+    named = [f"{name} ({os.environ[name]})" for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)]
+    whose = named[0] if named and trust_env else "the package certifi"
+    try:
+        pool_for(url, 1, trust_env=trust_env)
+    except ConnectionFailed as error:
+        cure = "correct SSL_CERT_FILE or SSL_CERT_DIR, or unset it"
+        found = f"{error.message.partition(';')[0].rstrip('.')}, those of {whose}"
+        return [ok("proxy", told), fail("certificates", found, cure)], None
+    return [ok("proxy", told), ok("certificates", f"those of {whose}, and no other, are trusted")], way
+
+
+def proxy_secrets() -> Iterator[str]:
+    """Yield the passwords of proxies, so that they can be taken out of everything that is said."""
+    for name in NETWORK_VARIABLES:
+        credentials, at, _ = os.environ.get(name, "").rpartition("@")
+        if at:
+            user, _, password = credentials.rpartition("://")[2].partition(":")
+            yield from (password, unquote(password)) if password else (user,)  # a token may stand alone
 
 
 async def ask_for_models(
@@ -50,55 +83,14 @@ async def ask_for_models(
 ) -> Mapping[str, Announced] | None:
     """Go the way to the API and return the models that it lists, None if it did not; takes at most `within` seconds."""
     with trio.move_on_after(within):
-        return await _steps(openai, way, tell, trust_env=trust_env, reply_within=reply_within)
+        for step in (_name, _connection):
+            finding = await step(way)
+            tell(finding)
+            if finding.status == "FAIL":
+                return None
+        return await _list_of_models(openai, way, tell, trust_env=trust_env, reply_within=reply_within)
     tell(fail("network", f"all of it took longer than {within:g} s", "try again, or ask who runs this network"))
     return None
-
-
-async def _steps(
-    openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: bool, reply_within: float
-) -> Mapping[str, Announced] | None:
-    for step in (_name, _connection):
-        finding = await step(way)
-        tell(finding)
-        if finding.status == "FAIL":
-            return None
-    try:
-        headers = credential_headers(openai)
-    except AuthenticationFailed:  # the key has a line of its own; the rest of the way can be tried without it
-        headers = {}
-    redact = Redactor(openai.secrets)
-    reply = ReplyReader(most_bytes=RequestSettings().max_reply_bytes, budget=ReplyBudget(), redact=redact)
-    url = f"{openai.base_url}/models"
-    wanted = {"accept": "application/json", "user-agent": f"openai-responses-mcp/{__version__}", **headers}
-    try:
-        async with aclosing(await open_connections(url, limit=1, trust_env=trust_env)) as connections:
-            with trio.move_on_after(reply_within) as waiting:
-                await connections.send(Request("GET", url, encoded(wanted)), reply)
-    except ConnectionFailed as error:
-        tell(_broken(error, way))
-        return None
-    except UpstreamError as error:
-        tell(fail("http", *with_cure(error.message)))
-        return None
-    if waiting.cancelled_caught:
-        tell(fail("http", f"no answer to GET {url} within {reply_within:g} s", _who(way)))
-        return None
-    if openai.base_url.startswith("https:"):
-        tell(ok("tls", f"the certificate of {urlsplit(openai.base_url).hostname} is trusted"))
-    finding, models = _read(reply, openai, with_credentials=bool(headers))
-    tell(finding)
-    return models
-
-
-async def find_server(way: Way, check: str, fix: str) -> Finding:
-    """Look whether a server that is not needed for answers can be reached."""
-    found = await _name(way)
-    if found.status == "ok":
-        found = await _connection(way)
-    if found.status == "ok":
-        return found._replace(check=check)
-    return warn(check, found.found, fix)
 
 
 async def _name(way: Way) -> Finding:
@@ -126,80 +118,78 @@ async def _connection(way: Way) -> Finding:
 
 def _correct(way: Way) -> str:
     if way.variable is not None:
-        return f"correct {way.variable}, unset it, or name the API's host in {spelled('NO_PROXY')}"
-    return (
-        "correct host and port in openai.base_url (OPENAI_BASE_URL), check the network, and set HTTPS_PROXY if a proxy "
-        "is needed"
+        return f"correct {way.variable}, unset it, or name the API's host in NO_PROXY"
+    address = "correct host and port in openai.base_url (OPENAI_BASE_URL)"
+    return f"{address}, check the network, and set HTTPS_PROXY if a proxy is needed"
+
+
+async def _list_of_models(
+    openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: bool, reply_within: float
+) -> Mapping[str, Announced] | None:
+    try:
+        headers = credential_headers(openai)
+    except AuthenticationFailed:  # the key has a line of its own; the rest of the way can be tried without it
+        headers = {}
+    reply = ReplyReader(
+        most_bytes=RequestSettings().max_reply_bytes, budget=ReplyBudget(), redact=Redactor(openai.secrets)
     )
+    url = f"{openai.base_url}/models"
+    wanted = {"accept": "application/json", "user-agent": f"openai-responses-mcp/{__version__}", **headers}
+    whose = f"check the scheme, host and port of openai.base_url{f', and {way.variable}' if way.variable else ''}"
+    try:
+        async with aclosing(await open_connections(url, limit=1, trust_env=trust_env)) as connections:
+            with trio.move_on_after(reply_within) as waiting:
+                await connections.send(Request("GET", url, encoded(wanted)), reply)
+    except UpstreamError as error:
+        tell(_broken(error, whose))
+        return None
+    if waiting.cancelled_caught:
+        tell(fail("http", f"no answer to GET {url} within {reply_within:g} s", whose))
+        return None
+    if url.startswith("https:"):
+        tell(ok("tls", f"the certificate of {urlsplit(url).hostname} is trusted"))
+    try:
+        listed = reply.json_object().get("data")
+    except UpstreamError as error:
+        tell(_refused(error, f"GET {url}", with_credentials=bool(headers)))
+        return None
+    if not isinstance(listed, list):
+        tell(warn("http", f"GET {url}: a list of models in another form than OpenAI's", "check openai.base_url"))
+        return None
+    entries = [cast("dict[str, object]", each) for each in cast("list[object]", listed) if isinstance(each, dict)]
+    models = {str(each["id"]): Announced.of(each) for each in entries if "id" in each}
+    accepted = "; the key is accepted" if headers else ""
+    tell(ok("http", f"GET {url}: 200, with {counted(len(models), 'model')}{accepted}"))
+    return models
 
 
-def _who(way: Way) -> str:
-    return "check the scheme, host and port of openai.base_url" + (
-        "" if way.variable is None else f", and {way.variable}"
-    )
-
-
-def _broken(error: ConnectionFailed, way: Way) -> Finding:
+def _broken(error: UpstreamError, whose: str) -> Finding:
+    """Judge a connection that did not come about or broke; `whose` says what to check."""
     tls = tls_error(error)
     if isinstance(tls, ssl.SSLCertVerificationError):
         said = tls.verify_message.rstrip(".")
-        return fail("tls", f"the certificate is not trusted: {said}", tls_cure(tls) or _trust())
+        return fail("tls", f"the certificate is not trusted: {said}", tls_cure(tls) or _TRUST)
     if tls is not None:
-        return fail("tls", f"no TLS connection ({tls.reason or type(tls).__name__})", _who(way))
+        return fail("tls", f"no TLS connection ({tls.reason or type(tls).__name__})", whose)
     found, fix = with_cure(error.message)
-    return fail("http", found, fix if "proxy" in found.lower() else _who(way))
+    is_own = "proxy" in found.lower() or not isinstance(error, ConnectionFailed)
+    return fail("http", found, fix if is_own else whose)
 
 
-def _trust() -> str:
-    """Return how to have the one trusted who signed a certificate; verification stays on."""
-    if os.environ.get("SSL_CERT_FILE"):
-        return "add the CA certificate of your company or gateway to the file that SSL_CERT_FILE names"
-    other = next((name for name in CA_VARIABLES_OF_OTHERS if os.environ.get(name)), None)
-    fix = "set SSL_CERT_FILE to a PEM file with the CA certificate of your company or gateway"
-    return f"{fix}, for instance to that of {other}" if other else fix
-
-
-def _read(
-    reply: ReplyReader, openai: OpenAISettings, *, with_credentials: bool
-) -> tuple[Finding, Mapping[str, Announced] | None]:
-    """Judge the reply to GET /models, and return the models that it lists."""
-    path = f"GET {openai.base_url}/models"
-    try:
-        body = reply.json_object()
-    except UpstreamError as error:
-        return _refused(error, path, openai, with_credentials=with_credentials), None
-    listed = body.get("data")
-    if not isinstance(listed, list):
-        return warn("http", f"{path}: a list of models in another form than OpenAI's", "check openai.base_url"), None
-    entries = [cast("dict[str, object]", each) for each in cast("list[object]", listed) if isinstance(each, dict)]
-    models = {str(each["id"]): Announced.of(each) for each in entries if "id" in each}
-    accepted = ", and the key is accepted" if with_credentials else ""
-    return ok(
-        "http", f"{path}: 200{accepted}; {len(models)} {'model is' if len(models) == 1 else 'models are'} listed"
-    ), models
-
-
-def _refused(error: UpstreamError, path: str, openai: OpenAISettings, *, with_credentials: bool) -> Finding:
-    """Judge an error of the API. What it says of a refused key is not shown: it quotes parts of it."""
-    code = f"{error.status}{f' {error.code}' if error.code else ''}"
+def _refused(error: UpstreamError, path: str, *, with_credentials: bool) -> Finding:
+    """Judge an error of the API."""
+    found, fix = with_cure(error.message)
     if error.status in {401, 403} and not with_credentials:
-        return ok("http", f"{path}: {code}; the API is there and wants a key")
-    if error.status in {401, 403} and "scope" in error.message:
-        fix = f'give the key the permission to read models, or try it with "{program()} ask"'
-        return warn("http", f"{path}: {code}; the key may not list models", fix)
-    if error.status in _MEANINGS:
-        meaning, fix = _MEANINGS[error.status]
-        return fail("http", f"{path}: {code}; {meaning}", fix.format(key=openai.api_key_env))
-    if error.status in _NO_LIST and _VERSION.search(openai.base_url) and openai.base_url != OpenAISettings().base_url:
-        fix = f'correct the path in openai.base_url, or try it with "{program()} ask": a gateway may have no such list'
-        return warn("http", f"{path}: {code}; nothing is there", fix)
-    if error.status == _NOTHING:
-        fix = "correct the path in openai.base_url, which often ends in /v1"
-        return fail("http", f"{path}: {code}; nothing is there", fix)
-    if isinstance(error, RateLimited):
-        return warn("http", f"{path}: {code}; the API limits the rate of requests", "wait a while")
-    found, fix = with_cure(error.message)
-    return fail("http", f"{path}: {found}", fix)
+        return ok("http", f"{path}: {error.status}; the API is there and wants a key")
+    if error.status in {401, 403}:  # what the API says of a key quotes parts of it
+        found = found.partition(":")[0]
+        if "scope" in error.message:
+            return warn("http", f"{path}: {found}", f'let the key read models, or try it with "{program()} ask"')
+    if error.status in _NO_LIST:
+        fix = f'correct the path in openai.base_url, which often ends in /v1, or try it with "{program()} ask"'
+        return warn("http", f"{path}: {error.status}; nothing is there", fix)
+    judged = warn if isinstance(error, RateLimited) else fail
+    return judged("http", f"{path}: {found}", fix)
 
 
 # Windows says them in sentences, in its own language.
@@ -210,16 +200,11 @@ _SAID: Final[dict[type, str]] = {
 }
 
 
-def _reason(error: BaseException | None) -> str:
+def _reason(error: BaseException) -> str:
     """Return the system's word for a failure; Trio puts those of several addresses into a group."""
-    reasons: dict[str, None] = {}
-    pending = [error]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, BaseExceptionGroup):
-            pending += cast("list[BaseException]", [*each.exceptions])
-        elif isinstance(each, OSError) and each.strerror and each.errno:
-            reasons[_SAID.get(type(each)) or each.strerror.lower()] = None
-        elif each is not None:
-            pending.append(each.__cause__)
+    reasons = {
+        _SAID.get(type(each)) or each.strerror.lower(): None
+        for each in causes(error)
+        if isinstance(each, OSError) and each.strerror and each.errno
+    }
     return ", ".join(reasons) or type(error).__name__

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
+from responses_mcp.commands.findings import Finding, fail, ok, warn
 from responses_mcp.commands.terminal import counted
 from responses_mcp.research.runs_file import RunsFile
 from responses_mcp.settings.model import Settings

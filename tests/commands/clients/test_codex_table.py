@@ -116,7 +116,7 @@ def test_a_file_that_is_no_toml_is_refused(text: str, words: str) -> None:
     ],
 )
 def test_an_entry_that_is_no_table_of_its_own_is_left_alone(text: str) -> None:
-    with pytest.raises(Unmergeable, match="write each entry as a table of its own"):
+    with pytest.raises(Unmergeable, match="is no table of its own; change the entry by hand"):
         document(text).changed(ENTRY)
 
 
@@ -169,7 +169,7 @@ def test_tables_below_it_go_too_and_comments_above_the_next_one_stay() -> None:
     ],
 )
 def test_an_entry_that_is_no_table_of_its_own_is_left_to_its_owner(text: str) -> None:
-    with pytest.raises(Unmergeable, match="a table of its own there; remove the entry by hand"):
+    with pytest.raises(Unmergeable, match="is no table of its own; change the entry by hand"):
         document(text).removed()
 
 
@@ -183,10 +183,3 @@ def test_in_any_file_only_the_table_is_removed(parts: list[str], crlf: bool) -> 
     assert {"mcp_servers": {}, **tomllib.loads(after)} == {**root, "mcp_servers": others}
     if document(text).entry is None:
         assert after == text
-
-
-@pytest.mark.parametrize("value", ["0x" + "f" * 5000, "[" * 100 + "]" * 100], ids=["long", "deep"])
-def test_an_entry_that_cannot_be_written_anew_is_refused(value: str) -> None:
-    for text in (f"[mcp_servers.ours]\nx = {value}\n", f"[mcp_servers.ours]\n{'.'.join('a' * 3000)} = {value}\n"):
-        with pytest.raises(Unmergeable, match=r"the entry (holds a number that is too long|is nested too deeply)"):
-            CodexTable(text, container="mcp_servers", name="ours")

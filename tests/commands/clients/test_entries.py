@@ -20,7 +20,7 @@ NAME = "openai-responses-mcp"
         (f"/opt/x/bin/{NAME}", 1),
         (f"C:\\x\\{NAME}.exe --stdio", 1),
         (f"uvx {NAME} --stdio", 2),
-        (f"uvx --no-cache --python 3.12 {NAME}==1.0 --stdio", 5),
+        (f"uvx --python 3.12 {NAME}==1.0 --stdio", 4),
         (f"uvx --from git+https://x.example/{NAME} {NAME} --stdio", 4),
         (f"uvx git+https://x.example/{NAME}.git@v1 --stdio", 2),
         (f"/home/me/.local/bin/uvx --from /src/{NAME} {NAME}[words]", 4),
@@ -54,11 +54,6 @@ NAME = "openai-responses-mcp"
 )
 def test_a_word_is_the_program_or_the_entry_is_that_of_others(line: str, words: int | None) -> None:
     assert starting_words(line.split()) == words
-
-
-@pytest.mark.parametrize("line", [f"cd /src/{NAME}", f"/bin/sh -c /src/{NAME}", f"A=1 {NAME}"])
-def test_a_line_in_one_word_is_no_program(line: str) -> None:
-    assert starting_words([line]) is None
 
 
 @pytest.fixture

@@ -193,9 +193,3 @@ def test_in_any_file_only_the_entry_is_removed(
     assert (found.entry, found.entries) == (None, others)
     if dialect == "json":
         assert json.loads(after) == {**root, "mcpServers": others}
-
-
-def test_an_entry_that_is_nested_too_deeply_to_be_written_anew_is_refused() -> None:
-    text = '{"mcpServers": {"ours": {"x": ' + "[" * 100 + "]" * 100 + "}}}"
-    with pytest.raises(Unmergeable, match="the entry is nested too deeply"):
-        JsonDocument(text, container="mcpServers", name="ours", dialect="json")
