@@ -193,7 +193,7 @@ async def _update(manuals: Manuals, opened: _Opened, why: str | None) -> int | N
     for name in options.manual or opened.names():
         try:
             with StatusLine() as status:
-                report = await manuals.index(name, on_progress=partial(_show_progress, status, name, "files"))
+                report = await manuals.index(name, on_progress=partial(_show_progress, status, name))
         except ManualsError as error:  # the others can be indexed
             errors.append(opened.told(error))
             complain(errors[-1])
@@ -219,8 +219,8 @@ async def _update(manuals: Manuals, opened: _Opened, why: str | None) -> int | N
     return FAILED if errors else None
 
 
-def _show_progress(status: StatusLine, name: str, of: str, done: int, total: int) -> None:
-    status.show(f"{name}: {done:,} of {total:,} {of}")
+def _show_progress(status: StatusLine, name: str, done: int, total: int) -> None:
+    status.show(f"{name}: {done:,} of {total:,} files")
 
 
 def _say_report(report: IndexReport) -> None:

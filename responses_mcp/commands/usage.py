@@ -9,7 +9,17 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from responses_mcp.commands.parser import Parser, whole_number
-from responses_mcp.commands.terminal import WRONG, Stop, columns, configured, parser_of, run_command, say, say_json
+from responses_mcp.commands.terminal import (
+    WRONG,
+    Stop,
+    columns,
+    configured,
+    counted,
+    parser_of,
+    run_command,
+    say,
+    say_json,
+)
 from responses_mcp.usage.ledger import BY, FILE, Row, read_ledger
 from responses_mcp.usage.limits import dollars
 
@@ -30,19 +40,10 @@ def build_parser() -> Parser:
         "(usage.ledger). Costs are estimates; days are those of UTC.",
         epilog=_EXAMPLES,
     )
+    days = f"days to look back, 1 to {_MOST_DAYS} (default 30)"
+    parser.add_argument("--days", metavar="N", type=whole_number(1, _MOST_DAYS), default=30, help=days)
     parser.add_argument(
-        "--days",
-        metavar="N",
-        type=whole_number(1, _MOST_DAYS),
-        default=30,
-        help="days to look back, 1 to 400 (default 30)",
-    )
-    parser.add_argument(
-        "--by",
-        metavar="WHAT",
-        choices=BY,
-        default="day",
-        help=f"a line for each: {', '.join(BY)} (default day)",
+        "--by", metavar="WHAT", choices=BY, default="day", help=f"a line for each: {', '.join(BY)} (default day)"
     )
     parser.add_argument("--json", action="store_true", help="write one JSON document")
     parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
@@ -81,13 +82,15 @@ def _usage(options: argparse.Namespace) -> None:
 
 
 def _as_json(row: Row, by: str) -> dict[str, Any]:
-    shown: dict[str, Any] = {by: row.name or None, **row._asdict()}
-    del shown["name"]
-    usd, guessed = shown.pop("usd"), shown.pop("guessed")
-    shown["cost_usd"] = None if row.unpriced == row.calls else round(usd, 6)
-    shown["guessed_usd"] = round(guessed, 6)
-    shown["calls_unsettled"], shown["calls_without_price"] = shown.pop("unsettled"), shown.pop("unpriced")
-    return shown
+    counts = ("calls", "input_tokens", "cached_tokens", "output_tokens", "searches")
+    return {
+        by: row.name or None,
+        **{name: getattr(row, name) for name in counts},
+        "cost_usd": None if row.unpriced == row.calls else round(row.usd, 6),
+        "guessed_usd": round(row.guessed, 6),
+        "calls_unsettled": row.unsettled,
+        "calls_without_price": row.unpriced,
+    }
 
 
 def _say_table(rows: Sequence[Row], by: str) -> None:
@@ -100,10 +103,10 @@ def _say_table(rows: Sequence[Row], by: str) -> None:
         first = line[0] + " " * (wide[0] - columns(line[0]))
         say("  ".join([first, *(cell.rjust(width) for cell, width in zip(line[1:], wide[1:], strict=True))]))
     if total.unpriced:
-        say(f"The price of {_calls(total.unpriced)} is not known; add it under `prices`.")
+        say(f"The price of {counted(total.unpriced, 'call')} is not known; add it under `prices`.")
     if total.guessed > 0:
         say(
-            f"{dollars(total.guessed)} of the cost is a guess, for {_calls(total.unsettled)} that still run or ended "
+            f"{dollars(total.guessed)} of the cost is a guess, for {counted(total.unsettled, 'call')} that still run or ended "
             "without a known cost."
         )
 
@@ -112,7 +115,3 @@ def _cells(row: Row) -> tuple[str, ...]:
     counts = (row.calls, row.input_tokens, row.cached_tokens, row.output_tokens, row.searches)
     cost = dollars(row.usd) if not row.unpriced else f"{dollars(row.usd)} + unknown"
     return (*(f"{count:,}" for count in counts), "unknown" if row.unpriced == row.calls else cost)
-
-
-def _calls(count: int) -> str:
-    return "1 call" if count == 1 else f"{count:,} calls"
