@@ -1,8 +1,6 @@
 """Questions in, answers out, without MCP: profiles, defaults, dates, and what goes to the log (spec 6, 8.1)."""
 
 import json
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -25,15 +23,13 @@ from responses_mcp.settings.model import (
     OpenAISettings,
     PolicySettings,
     Profile,
-    RequestSettings,
     SearchDefaults,
     SearchSettings,
     Settings,
 )
 from responses_mcp.settings.system_policy import SYSTEM_POLICY
 from responses_mcp.settings.time_zone import today_in
-from responses_mcp.testing import FakeApi, Json, as_stream, bodies, open_fake_api
-from responses_mcp.testing.client import McpClient, connected_client
+from responses_mcp.testing import Json, as_stream, bodies, open_fake_api
 from tests.debug_lines import configured
 from tests.processes import WAIT
 from tests.responses_api.http.network import gone
@@ -363,31 +359,6 @@ async def test_neither_question_nor_policy_nor_key_is_logged_here_and_nothing_at
     assert "canary" not in err
     assert KEY not in err
     assert bool(err) is debug
-
-
-# Served, with and without a progress token
-
-
-@asynccontextmanager
-async def served(*replies: Any, **request: Any) -> AsyncGenerator[tuple[McpClient, FakeApi]]:
-    with trio.fail_after(WAIT):
-        async with open_fake_api(*replies) as fake:
-            settings = Settings(
-                openai=OpenAISettings(base_url=fake.base_url, api_key=KEY), request=RequestSettings(**request)
-            )
-            async with connected_client(settings) as client:
-                yield client, fake
-
-
-async def ask(client: McpClient, token: str | None = None) -> dict[str, Any]:
-    meta = {} if token is None else {"_meta": {"progressToken": token}}
-    params = {"name": "answer", "arguments": {"query": "Why?"}, **meta}
-    return await client.response(await client.request("tools/call", params))
-
-
-async def test_a_stream_and_a_plain_reply_give_the_same_answer() -> None:
-    async with served(as_stream(bodies.searched()), Json(bodies.searched())) as (client, _):
-        assert (await ask(client, "p"))["result"] == (await ask(client))["result"]
 
 
 # Searches

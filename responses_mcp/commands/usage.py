@@ -73,8 +73,6 @@ def _usage(options: argparse.Namespace) -> None:
     if options.json:
         shown = [_as_json(row, options.by) for row in rows or ()]
         say_json({"days": options.days, "by": options.by, "rows": shown})
-    elif rows is None:
-        say(f"The ledger in {folder} has no table yet; the first call makes it.")
     elif not rows:
         say(f"No call was written down in the last {options.days} days.")
     else:
@@ -105,10 +103,8 @@ def _say_table(rows: Sequence[Row], by: str) -> None:
     if total.unpriced:
         say(f"The price of {counted(total.unpriced, 'call')} is not known; add it under `prices`.")
     if total.guessed > 0:
-        say(
-            f"{dollars(total.guessed)} of the cost is a guess, for {counted(total.unsettled, 'call')} that still run or ended "
-            "without a known cost."
-        )
+        those = f"for {counted(total.unsettled, 'call')} that still run or ended without a known cost"
+        say(f"{dollars(total.guessed)} of the cost is a guess, {those}.")
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -21,7 +21,6 @@ from responses_mcp import cli
 from responses_mcp.commands.terminal import StatusLine, columns
 from responses_mcp.manuals.files.directories import DirectoryByDescriptor, DirectoryByPath
 from responses_mcp.settings.schema import SETTINGS
-from tests.file_names import possible
 from tests.processes import COMMAND, WAIT, environment
 
 TOKENS = """\
@@ -114,14 +113,6 @@ def test_index_says_for_each_manual_what_was_done_and_where_it_is_kept(manuals: 
     assert re.fullmatch(r"plant: 1 file, 1 of them new or changed, \d+\.\d s", second)
     [file] = (tmp_path / "index").glob("*.sqlite3")
     assert where == f"The index is in {file}."
-
-
-def test_a_second_index_has_only_the_changes_to_do_and_takes_a_name_that_a_shell_completed(
-    manuals: Command, root: Path
-) -> None:
-    manuals("index")
-    write(root / "guide/new.md", "# New\n\nNew.\n")
-    assert output(manuals("index", "guide/")).startswith("guide: 4 files, 1 of them new or changed")
 
 
 def test_index_and_find_say_what_is_not_indexed_and_why(
@@ -341,10 +332,6 @@ def test_a_find_that_has_to_index_says_so_on_a_terminal(manuals: Command, monkey
     assert "indexing guide: 0 of 3 files" in terminal.text
 
 
-def test_characters_of_japanese_are_two_columns_wide() -> None:
-    assert [columns(text) for text in ("", "abc", "電源", "ｱ", "e\u0301")] == [0, 3, 4, 1, 1]
-
-
 @given(
     st.lists(
         st.builds(str.__mul__, st.sampled_from(["a", "電", "é\n", "e\u0301"]), st.integers(0, 50)),
@@ -386,31 +373,6 @@ def test_what_find_tells_to_read_can_be_read_as_it_stands(manuals: Command, tmp_
     command = shlex.split(last.removeprefix("Read it: "))
     assert command[:2] == ["openai-responses-mcp", "manuals"]
     assert output(manuals(*command[2:])) == "# One\n\nSomething about widgets.\n"
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="quotation marks differ there")
-@pytest.mark.parametrize(
-    ("on_path", "called", "advised"),
-    [
-        (False, ".venv/bin/openai-responses-mcp", ".venv/bin/openai-responses-mcp"),
-        (False, "my venv/bin/openai-responses-mcp", "'my venv/bin/openai-responses-mcp'"),
-        (True, ".venv/bin/openai-responses-mcp", "openai-responses-mcp"),
-        (False, "responses_mcp/__main__.py", "openai-responses-mcp"),
-    ],
-)
-def test_what_find_tells_to_read_begins_with_what_starts_this_program_here(
-    manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, on_path: bool, called: str, advised: str
-) -> None:
-    other = tmp_path / "other/bin"
-    for place in (tmp_path / called, other / "openai-responses-mcp"):
-        write(place, "#!/bin/sh\n")
-        place.chmod(0o755)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", str((tmp_path / called).parent if on_path else other))
-    monkeypatch.setattr(sys, "argv", [called])
-    last = output(manuals("find", "how long is a token valid?")).splitlines()[-1]
-    assert last == f"Read it: {advised} manuals read guide/auth/tokens.md:5"
-    assert f"see what there is: {advised} manuals ls guide" in manuals("read", "guide", "nowhere.md")[2]
 
 
 def test_find_ranks_what_all_manuals_have_or_those_that_are_named(manuals: Command, root: Path) -> None:
@@ -545,12 +507,6 @@ def test_a_place_is_read_as_find_shows_it(manuals: Command) -> None:
         code, out, err = manuals("read", alone)
         assert (code, out) == (2, "")
         assert err.endswith("error: PATH is missing; 'manuals ls guide' lists the files of guide\n")
-
-
-@pytest.mark.skipif(not possible("odd.md:7.md"), reason="no file can have such a name there")
-def test_a_name_that_ends_like_a_line_is_read_if_there_is_such_a_file(manuals: Command, root: Path) -> None:
-    write(root / "guide/odd.md:7.md", "# Odd\n")
-    assert output(manuals("read", "guide", "odd.md:7.md")) == "# Odd\n"
 
 
 def test_any_line_of_a_section_will_do(manuals: Command) -> None:

@@ -143,15 +143,6 @@ async def test_a_tool_that_gives_a_task_to_a_client_that_takes_none_has_crashed(
         assert (await client.call("work", {"force": True}))["error"]["code"] == -32603
 
 
-async def test_a_cancel_behind_the_answer_leaves_the_task_alone() -> None:
-    works = Works({"t": task()})
-    async with client_of(works) as client:
-        assert "result" in await client.ask_with_tasks("tools/call", {"name": "work"})
-        await client.cancel(1)
-        await trio.sleep(1)
-    assert works.cancelled == []
-
-
 @pytest.mark.parametrize("ends_with_call", [True, False])
 async def test_a_task_of_which_the_client_was_not_told_is_stopped_with_its_call(*, ends_with_call: bool) -> None:
     works = Works({"t": task()}, answers=task(ends_with_call=ends_with_call))

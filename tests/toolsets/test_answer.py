@@ -1,7 +1,6 @@
 """The three answer tools: how they are listed, what they answer, and how they fail (spec 2.4, 3, 8.2, B)."""
 
 import json
-import re
 from typing import Any
 
 import pytest
@@ -58,34 +57,6 @@ class Harness:
         return text.removeprefix(f"q\n\n[Hints] today={TODAY} (Asia/Tokyo), ")
 
 
-# Codex 0.169 hides tools from newer models until they are searched for, by the words of names, titles and descriptions
-# (docs/reference/real-clients.md). Five letters stand for a word here; Codex knows its forms better.
-REQUESTS = (
-    "search the web for the latest Python release",
-    "web search",
-    "what is new in the latest version of Trio",
-    "current price of GPU cloud instances",
-    "look up recent news with sources",
-    "check release date of a library",
-    "find documentation for an API online",
-    "ask a question and get an answer with citations",
-    "security advisory for openssl this week",
-    "compare two frameworks in detail",
-)
-EVERYWHERE = re.compile(r"a|and|for|from|in|is|of|or|the|this|to|what|when|with")
-
-
-def words(text: str) -> set[str]:
-    found = re.findall(r"[a-z]+", text.lower().replace("_", " "))
-    return {word[:5] for word in found if not EVERYWHERE.fullmatch(word)}
-
-
-@pytest.mark.parametrize("request_", REQUESTS)
-def test_a_search_for_tools_finds_one_by_a_word_of_an_ordinary_request(request_: str) -> None:
-    tools = Harness().tools.values()
-    assert [tool.name for tool in tools if words(request_) & words(f"{tool.name} {tool.title} {tool.description}")]
-
-
 async def test_how_long_an_answer_may_be_is_a_setting_and_more_than_usual_is_told_in_the_list() -> None:
     toolset = AnswerToolset(lambda: Asker(Settings()), most_characters=200_000)
     assert {tool.definition["_meta"]["anthropic/maxResultSizeChars"] for tool in toolset.tools} == {200_000}
@@ -116,12 +87,6 @@ def test_beyond_the_contract_they_have_a_title_an_output_schema_and_annotations(
         assert tool.definition["annotations"] == {"readOnlyHint": True, "openWorldHint": True}
         Draft202012Validator.check_schema(tool.definition["inputSchema"])
         Draft202012Validator.check_schema(tool.definition["outputSchema"])
-
-
-def test_listing_them_does_not_let_a_reader_change_them() -> None:
-    harness = Harness()
-    harness.toolset.tools[0].definition["annotations"]["readOnlyHint"] = False
-    assert harness.toolset.tools[0].definition["annotations"]["readOnlyHint"] is True
 
 
 # What they answer
@@ -216,11 +181,6 @@ async def test_debug_adds_status_type_and_name(play: Any, status: Any, kind: str
     assert (await Harness(play).fail()).keys() == {"message"}
 
 
-async def test_a_bad_argument_has_only_a_name_to_add() -> None:
-    data = await Harness(debug=True).fail({})
-    assert (data["status"], data["type"], data["name"]) == (None, None, "argument")
-
-
 async def test_the_request_id_is_part_of_the_message() -> None:
     message = (await Harness(refused(500, x_request_id="req_123")).fail())["message"]
     assert message.endswith("(request id req_123)")
@@ -243,11 +203,6 @@ async def test_the_key_is_in_no_failure(debug: bool) -> None:
     data = await Harness(error, debug=debug).fail()
     assert KEY not in str(data)
     assert "You sent [redacted]" in data["message"]
-
-
-async def test_a_failure_can_be_written_whatever_characters_are_in_it() -> None:
-    data = await Harness(UpstreamError("broken \ud800")).fail()
-    assert data["message"] == "broken \ufffd"
 
 
 def test_a_failure_that_is_not_the_tools_own_is_worded_the_same_way() -> None:
@@ -280,14 +235,6 @@ async def test_the_log_tells_the_keys_and_the_length_of_the_query_and_not_the_qu
         "server: tools/call name=answer_detailed argsKeys=['domains', 'query'] queryLen=0",
     ]
     assert "canary" not in err
-
-
-async def test_without_debug_nothing_is_logged(capfd: pytest.CaptureFixture[str]) -> None:
-    harness = Harness(refused(400), ok())
-    with configured(debug=False):
-        await harness.fail()
-        await harness.call({"query": "q"})
-    assert capfd.readouterr().err == ""
 
 
 # What they forgive in their arguments, and what they refuse (design 3.2)

@@ -318,20 +318,6 @@ async def test_a_subscription_hears_of_its_tasks_until_they_have_ended(tmp_path:
             assert last["result"] == (await get(client, task_id))["result"]
 
 
-async def test_a_cancelled_subscription_hears_nothing_more(tmp_path: Path) -> None:
-    async with client_of(slow(), tmp_path) as client:
-        task = await begin(client)
-        wanted = {"taskIds": [task["taskId"]]}
-        listening = await client.request("subscriptions/listen", {"notifications": wanted, "_meta": TAKES_TASKS})
-        await trio.sleep(3)
-        await client.cancel(listening)
-        await trio.sleep(1)
-        heard = len(client.heard)
-        await trio.sleep(60)
-        assert len(client.heard) == heard
-        assert client.server.in_flight == 0
-
-
 # What is offered
 
 
