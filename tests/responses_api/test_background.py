@@ -269,7 +269,7 @@ async def test_what_a_listener_raises_ends_the_question_and_cancels_it_at_the_ap
     upstream = slow()
 
     def listen(phase: str) -> None:
-        if phase == "thinking":
+        if phase == "writing":
             raise trio.BrokenResourceError
 
     with trio.fail_after(LONG), pytest.raises(trio.BrokenResourceError):
