@@ -73,14 +73,14 @@ class StateFile:
                     failing.pop_all()
                     return connection
                 except (sqlite3.Error, UnicodeDecodeError) as error:
-                    if not _is_broken(error) and identity(self.path) is not None:
+                    if not is_broken(error) and identity(self.path) is not None:
                         raise
             self._move_aside(found)
         raise sqlite3.DatabaseError("it keeps breaking")
 
     def failed(self, error: BaseException) -> None:
         """Take note of why a use of the file failed: one that is broken within is moved aside, for the next use."""
-        if _is_broken(error):
+        if is_broken(error):
             with suppress(OSError, sqlite3.Error):
                 self.opened(check=True).close()
 
@@ -135,7 +135,8 @@ class _NotOurs(sqlite3.DatabaseError):
     sqlite_errorcode = sqlite3.SQLITE_NOTADB
 
 
-def _is_broken(error: BaseException) -> bool:
+def is_broken(error: BaseException | None) -> bool:
+    """Tell whether an error says that a file is broken, or none of SQLite."""
     # The second is of a message that quotes a name in the file.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN or isinstance(error, UnicodeDecodeError)
 

@@ -4,8 +4,8 @@
         run_id = await research.start("What changed in the tax law of 2026?", effort="deep")
         view = await research.result(run_id, wait_seconds=600)
 
-The API holds a run, and a row in a file has its id, so nobody owns it: this process follows the runs that it has sent,
-and looks up any other when it is asked (`research.rows`). Waiting for a run can be cancelled without touching the run.
+The API holds a run, and a row in a file has its id, so nobody owns it (`research.rows`). This process follows the runs
+that it has sent, and looks up any other when it is asked. Waiting for a run can be cancelled without touching the run.
 """
 
 from __future__ import annotations
@@ -38,16 +38,15 @@ from responses_mcp.research.rows import (
     UNSENT_SECONDS,
     InThread,
     LastOf,
-    OwnRun,
+    Own,
     Rows,
     call_of,
-    too_late,
     why_lost,
 )
-from responses_mcp.research.runs_file import Row, RunsFile, RunsFileUnusable
-from responses_mcp.research.view import CANCELLED, NEVER_ASKED, RunView, day_of, view_of_row
+from responses_mcp.research.runs_file import SAME_REQUEST, UNSENT, Row, RunsFile, RunsFileUnusable
+from responses_mcp.research.view import CANCELLED, NEVER_ASKED, RunView, day_of, too_late, used, view_of_row
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.background import LEAVING, WITH_ANSWER, Handle
+from responses_mcp.responses_api.background import LEAVING, WITH_ANSWER, Handle, has_ended
 from responses_mcp.responses_api.request.arguments import read_flag, read_number, read_query, read_seconds, read_word
 from responses_mcp.responses_api.watcher import Watcher
 from responses_mcp.secrets import OutgoingText
@@ -55,7 +54,8 @@ from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for
 from responses_mcp.trace_context import TRACE
 from responses_mcp.under_trio import alone, require_trio
-from responses_mcp.usage.bill import MAYBE_PAID, UNSENT
+from responses_mcp.usage.bill import MAYBE_PAID
+from responses_mcp.usage.bill import UNSENT as UNSENT_USAGE
 from responses_mcp.usage.meter import Caller, Meter
 from responses_mcp.usage.models import PriceList, guess
 
@@ -67,6 +67,7 @@ _FIRST_PAUSE: Final = 0.5  # seconds between two looks, growing
 _LOOKS: Final = 3.0  # seconds for which a list waits for the looks at runs that go on
 _LONGEST_LABEL: Final = 200  # characters
 _MOST_LISTED: Final = 100
+_OLD: Final = 60.0  # seconds, after which a run may have ended without anybody here knowing
 _USUALLY_LISTED: Final = 20
 _CLOSED: Final = "This Research is closed; use it within the block of open_research."
 INTERNAL: Final = "Something went wrong within the server; see its debug log. It may have been paid for."
@@ -176,8 +177,7 @@ class Research:
         try:
             view = await self.result(run_id, wait_seconds=seconds, on_phase=on_phase)
         except trio.Cancelled:
-            with trio.CancelScope(shield=True) as leaving, suppress(ResponsesMcpError):
-                leaving.deadline = trio.current_time() + LEAVING
+            with trio.move_on_after(LEAVING, shield=True), suppress(ResponsesMcpError):
                 await self.cancel(run_id)
             raise
         except RunsFileUnusable as error:  # of a run that was sent
@@ -226,16 +226,19 @@ class Research:
         run_id = read_word("continue_from", follows)
         if run_id is None:
             raise BadArgument("continue_from is empty; pass the run_id of an answered run, or leave it out.")
-        row = await self._rows.find(run_id)
-        if row is not None and row.status is None:
-            await self._rows.look(row)
+        unknown = BadArgument("continue_from is not the id of a run that has an answer; list the runs to see them.")
+        try:
             row = await self._rows.find(run_id)
-        if row is not None and row.status is None:
+            if row.status is None and not (await self._rows.look(row)).running:
+                row = await self._rows.find(run_id)
+        except BadArgument as error:
+            raise unknown from error
+        if row.status is None:
             raise BadArgument(
                 f"continue_from is {run_id}, which is still running; wait for it with research_result, then ask."
             )
-        if row is None or row.status not in WITH_ANSWER:
-            raise BadArgument("continue_from is not the id of a run that has an answer; list the runs to see them.")
+        if row.status not in WITH_ANSWER:
+            raise unknown
         if not row.key:
             raise BadArgument(
                 "continue_from is a run that the API does not keep, so it cannot be followed up. Ask anew, and say in "
@@ -256,53 +259,55 @@ class Research:
         """Begin a run and return its id, or, with `join`, that of one that goes on with the same request."""
         await trio.lowlevel.checkpoint_if_cancelled()
         rows, looked = self._rows, False
-        over = set[str]()
         while True:
-            add = partial(RunsFile.add, row=new, join=join, most=most, besides=over, here=set(rows.own))
+            besides, here = set(rows.cancelling), set(rows.own)
+            add = partial(RunsFile.add, row=new, join=join, most=most, besides=besides, here=here)
             try:
                 row = await rows.use(add)
             except trio.Cancelled:  # a slow disk may write the row all the same, and nobody wants the run
                 self._nursery.start_soon(self._withdraw, new)
                 raise
             if row is None:
-                await rows.make_place(most or 0, looked=looked)
+                await self._make_place(most or 0, looked=looked)
                 looked = True
             elif row.id == new.id or await self._goes_on(row):
                 break
-            else:
-                over.add(row.id)
         self._ready()  # it may have been closed meanwhile
         if row.id not in rows.own and row.sent is None:  # also one that another process has not sent yet
-            own = OwnRun(
-                row,
-                Handle(
-                    rows.stored,
-                    body,
-                    Watcher(on_send=lambda: self._claim(own)),
-                    seconds=row.may_take + LEAVING,
-                    fixed=fixed,
-                ),
-                began=trio.current_time() - max(0.0, rows.clock() - row.created),
-            )
+            watcher = Watcher(on_send=lambda: self._claim(own))
+            handle = Handle(rows.stored, body, watcher, seconds=row.may_take + LEAVING, fixed=fixed)
+            own = Own(row, handle, began=trio.current_time() - max(0.0, rows.clock() - row.created))
             rows.own[row.id] = own
             self._tasks.start_soon(self._work, own, profile)
         return row.id
 
-    async def _withdraw(self, row: Row) -> None:
-        unasked = replace(row, status="cancelled", reason=CANCELLED, confirmed=True, ended=row.created)
-        with suppress(RunsFileUnusable):
-            # Unless another call has joined it meanwhile.
-            await self._rows.use(lambda file: row.id in self._rows.own or file.end(unasked))
-
     async def _goes_on(self, row: Row) -> bool:
         """Tell whether a run that the file has as going on does, and nobody is about to cancel it."""
-        own = self._rows.own.get(row.id)
-        return (own is None or not own.cancelling) and (await self._rows.view(row.id)).running
+        return (await self._rows.look(await self._rows.find(row.id))).running and row.id not in self._rows.cancelling
+
+    async def _make_place(self, most: int, *, looked: bool) -> None:
+        """Look at the runs that go on, one of which may have ended. Raises `LimitReached` where that was done."""
+        rows = await self._rows.use(lambda file: file.going_on(self._rows.account))
+        rows = [row for row in rows if row.tool == "research"]
+        if not looked:
+            await self._look_at([row for row in rows if row.created < self._rows.clock() - _OLD])
+        elif len(rows) >= most:
+            ids = ", ".join(row.id for row in rows[:10])
+            raise LimitReached(
+                f"{len(rows)} runs are going on, and research.max_running (RESEARCH_MAX_RUNNING) allows {most}: {ids}. "
+                "Wait for one with research_result, or cancel one with research_cancel, and ask again."
+            )
+
+    async def _withdraw(self, row: Row) -> None:
+        with suppress(RunsFileUnusable):
+            end: JsonObject = {"status": "cancelled", "reason": CANCELLED, "confirmed": True, "ended": row.created}
+            # Unless another call has joined it meanwhile.
+            await self._rows.use(lambda file: row.id in self._rows.own or file.change(row, UNSENT, **end))
 
     # The runs that this process sends
 
     @trio.lowlevel.enable_ki_protection  # Ctrl-C in one task would lose an answer; it strikes the caller's instead
-    async def _work(self, own: OwnRun, profile: Profile) -> None:
+    async def _work(self, own: Own, profile: Profile) -> None:
         """Send a run and follow it to its end, or until it is left."""
         try:
             async with trio.open_nursery() as nursery:
@@ -311,8 +316,7 @@ class Research:
                 nursery.cancel_scope.cancel(reason="the work has ended")
             with suppress(RunsFileUnusable):
                 await self._write_news(own)
-            if own.written.id not in self._rows.done:
-                await self._come_to(own)
+            await self._come_to(own)
         except Exception as error:  # other runs, and the server, go on
             log.error("research: a run crashed with %s; this is a bug", type(error).__name__)  # noqa: TRY400
             log.debug("research: traceback of the crash", exc_info=error)
@@ -321,18 +325,18 @@ class Research:
             del self._rows.own[own.written.id]
             own.handle.stop()  # whoever waits looks where the run is now
 
-    async def _claim(self, own: OwnRun) -> None:
+    async def _claim(self, own: Own) -> None:
         """Have it in the file that the request is sent, right before it is. Raises `RunsFileUnusable`."""
         await self._write_news(own)  # that the request before was refused
         async with own.writing:  # so that nobody takes the request for one that was refused
             unsent, now = own.written, self._rows.clock()
             own.written = replace(unsent, sent=now)  # also where this is cancelled, and a slow disk writes it
-            is_over = unsent.id in self._rows.done
-            if is_over or not await self._rows.use(lambda file: file.claim(unsent, now)):
+            only = f"{UNSENT} AND NOT cancel_asked"
+            if not await self._rows.use(lambda file: file.change(unsent, only, sent=now)):
                 own.written = unsent
                 raise _WithdrawnError
 
-    async def _attend(self, own: OwnRun) -> None:
+    async def _attend(self, own: Own) -> None:
         """Write each news of a run, as often as it takes; end it where it is not sent in time, or takes too long."""
         handle, begun, was_told = own.handle, trio.current_time(), False
         sent: float | None = None
@@ -351,47 +355,52 @@ class Research:
                 await news.wait()
             if trio.current_time() >= end and handle.sent == (sent is not None):
                 break
-        if handle.id is None or not handle.kept:
-            handle.stop()
+        if handle.id is None:
+            handle.stop(DeadlineExceeded(too_late(own.row), maybe_paid=True) if handle.sent else None)
         else:
-            await self._rows.cancel_at_api(own.row, late=True)
+            await self._rows.cancel_at_api(own.row)
 
-    async def _write_news(self, own: OwnRun) -> None:
+    async def _write_news(self, own: Own) -> None:
         """Write what became of a request: its id, whether the response is kept, or that it was refused."""
+        rows = self._rows
         async with own.writing:
-            new, sent = own.row, own.written.sent
-            if sent is None or new == own.written:
+            old, new = own.written, own.row
+            if old.sent is None or new == old:
                 return
-            cancel_asked = await self._rows.use(lambda file: file.keep(new, sent))
-            own.written = new
-        if cancel_asked and new.key and new.id not in self._rows.done and not own.cancelling:
-            own.cancelling = True
-            self._tasks.start_soon(self._rows.cancel_at_api, new)
+            news: JsonObject = {"sent": new.sent, "response_id": new.response_id, "kept": new.kept}
 
-    async def _come_to(self, own: OwnRun) -> None:
+            def write(file: RunsFile) -> Row | None:
+                file.change(old, SAME_REQUEST, **news)
+                return file.get(new.id, new.account)
+
+            found = await rows.use(write)
+            own.written = new
+        if new.key and found is not None and found.cancel_asked and new.id not in rows.cancelling:
+            rows.cancelling.add(new.id)
+            self._tasks.start_soon(self._cancel_at_last, new.id)
+
+    async def _cancel_at_last(self, run_id: str) -> None:
+        """Cancel a run whose cancel was asked for before its id had come."""
+        with suppress(ResponsesMcpError):
+            await self._rows.cancel(run_id)
+
+    async def _come_to(self, own: Own) -> None:
         """Write the end of a run whose work is over, unless its row tells that, now or later."""
         rows, row, handle, error = self._rows, own.row, own.handle, own.handle.failure
-        if handle.found is not None:
+        if has_ended(handle.found):
             await rows.finish(row, handle.found)
         elif isinstance(error, _WithdrawnError):
             # Another process may have sent it: its guess stands in the same row of the ledger until the end is known.
             is_sent = True
-            with suppress(RunsFileUnusable):
-                found = await rows.find(row.id)
-                is_sent = found is not None and found.sent is not None
-            await self._meter.settle(call_of(row), MAYBE_PAID if is_sent else UNSENT)
+            with suppress(RunsFileUnusable, BadArgument):
+                is_sent = (await rows.find(row.id)).sent is not None
+            await self._meter.settle(call_of(row), MAYBE_PAID if is_sent else UNSENT_USAGE)
         elif error is not None and not isinstance(error, ResponsesMcpError):
             raise error
-        elif error is None and handle.sent and row.key:
-            pass  # it was left
         elif not handle.sent:
             # The row as written: where that could not be done, it says that the request was sent.
             await rows.end(own.written, "failed", str(error or NEVER_ASKED), failure=error)
-        elif error is None and not self._closing.is_set():  # it was stopped since its time was over
-            why = too_late(row)
-            why += "" if row.kept else " This API keeps nothing that could be taken up; it may cost something."
-            await rows.end(row, "failed", why, failure=DeadlineExceeded(why, maybe_paid=True), maybe_paid=True)
-        else:
+        elif error is not None or not row.key:  # it was not left to the API
             await rows.end(row, "failed", why_lost(row, error), failure=error, maybe_paid=True)
 
     # How far a run is
@@ -410,9 +419,10 @@ class Research:
         run_id = _read_id(run_id)
         await trio.lowlevel.checkpoint()  # a caller that asks again and again would stop all else, the run too
         told, pause = None, _FIRST_PAUSE
-        await self._rows.heed_others(run_id)
         while True:
-            view = await self._rows.view(run_id)
+            own = self._rows.own.get(run_id)
+            news = None if own is None else own.handle.news
+            view = await self._rows.look(await self._rows.find(run_id))
             if on_phase is not None and view.running and view.phase != told:
                 told = view.phase
                 on_phase(told)
@@ -420,9 +430,9 @@ class Research:
                 view = replace(view, answer=replace(view.answer, masked=masked))
             if not view.running or trio.current_time() >= end:
                 return view
-            if (own := self._rows.own.get(run_id)) is not None:
+            if news is not None:
                 with trio.move_on_at(end):
-                    await own.handle.news.wait()
+                    await news.wait()
             else:
                 await trio.sleep_until(min(end, trio.current_time() + pause))
                 pause = min(pause * 1.5, LONGEST_PAUSE)
@@ -453,7 +463,13 @@ class Research:
         most = read_number("limit", limit, least=1, most=_MOST_LISTED) or _USUALLY_LISTED
         with trio.move_on_after(_LOOKS):
             await self._look_at_all().wait()
-        return await self._rows.listed(most)
+        shown: list[JsonObject] = []
+        for row in await self._rows.recent(most):
+            view, ago = self._rows.seen(row), round(max(0.0, self._rows.clock() - row.created), 1)
+            entry: JsonObject = {"run_id": row.id, "status": view.status, "seconds_ago": ago, "model": row.model}
+            named = {"label": row.label, "effort": row.effort}
+            shown.append(entry | {name: each for name, each in named.items() if each} | used(row.usage or view.usage))
+        return shown
 
     async def cancel(self, run_id: str, *, on_phase: Callable[[str], None] | None = None) -> RunView:
         """Cancel a run, whichever process has sent it, and return how it ended; one that has ended stays so.
@@ -515,13 +531,25 @@ class Research:
     async def _look(self, over: trio.Event, is_first: bool) -> None:
         TRACE.set({})  # the runs are of other calls than this one
         try:
-            await self._rows.look_at_all()
+            await self._look_at(await self._rows.use(lambda file: file.going_on(self._rows.account)))
             if is_first:
                 await self._rows.use(lambda file: file.forget(self._settings.research.keep_days))
         except RunsFileUnusable as error:
             log.debug("research: %s", error)
         finally:
             over.set()
+
+    async def _look_at(self, rows: Sequence[Row]) -> None:
+        """Look at runs that this process does not send, at all at once."""
+
+        async def look(row: Row) -> None:
+            with suppress(ResponsesMcpError):
+                await self._rows.look(row)
+
+        async with trio.open_nursery() as looks:
+            for row in rows:
+                if row.id not in self._rows.own:
+                    looks.start_soon(look, row)
 
     async def hold(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Hold the tasks that go on when their callers have left, from `started` until `close`."""

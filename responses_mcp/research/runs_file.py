@@ -1,7 +1,8 @@
 """The file of runs: one SQLite database in the user's state folder, a row a run. For worker threads.
 
-Nobody owns a run: whoever has its row may look at it, follow and cancel it. Each step of a run is one conditional
-UPDATE, so of any number of processes one sends its request, and the first that sees its end writes it.
+Nobody owns a run: whoever has its row may look at it, follow and cancel it. Each step of a run is one UPDATE with its
+condition (`UNSENT` and the others), so of any number of processes one sends its request, and the first that sees its
+end writes it.
 
 Every method opens a connection, makes one short transaction, and closes it. Several accounts may share a file. Rows of
 the older `runs.sqlite3` beside it are read and never written, since an older server may still use it.
@@ -15,7 +16,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Container, Generator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from responses_mcp.errors import ResponsesMcpError
 from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.responses_api.background import ENDED, usable_id
 from responses_mcp.responses_api.response.streaming import decode
-from responses_mcp.state_file import StateFile, readable
+from responses_mcp.state_file import StateFile, is_broken, readable
 
 FILE: Final = "research.sqlite3"
 OLDER: Final = "runs.sqlite3"
@@ -79,9 +80,15 @@ class Row:
     usage: JsonObject | None = None
 
     @property
-    def may_go_on(self) -> bool:
-        """Tell whether it was given up, and the API may work on it, or have its answer, all the same."""
-        return self.status in ("failed", "cancelled") and self.maybe_paid and not self.confirmed and bool(self.key)
+    def is_untold(self) -> bool:
+        """Tell whether the API has not told an end: it goes on, or was given up, and may go on all the same."""
+        return self.status is None or (
+            self.status in ("failed", "cancelled") and self.maybe_paid and not self.confirmed
+        )
+
+    def is_late(self, now: float) -> bool:
+        """Tell whether it has taken, or took, longer than it may."""
+        return now >= (self.sent or self.created) + self.may_take - 0.001
 
     @property
     def key(self) -> str:
@@ -90,9 +97,18 @@ class Row:
 
 
 _COLUMNS: Final = tuple(field.name for field in fields(Row))
-_END: Final = ("status", "reason", "maybe_paid", "confirmed", "ended", "usage", "kept")
-_OPEN: Final = "(status IS NULL OR (status IN ('failed', 'cancelled') AND maybe_paid AND NOT confirmed))"
-_VALUES: Final = f"run ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
+
+UNSENT: Final = "status IS NULL AND sent IS NULL"
+"""No request is on its way."""
+SAME_REQUEST: Final = "sent IS :sent"
+"""No other request was sent than the one that is known."""
+GOES_ON: Final = "status IS NULL"
+"""Nobody has seen an end, or given it up."""
+UNTOLD: Final = f"({GOES_ON} OR (status IN ('failed', 'cancelled') AND maybe_paid AND NOT confirmed))"
+"""It goes on, or was given up without a word of the API."""
+
+_GIVEN: Final = ", ".join(f":{name}" for name in _COLUMNS)
+_INSERT: Final = f"INSERT OR IGNORE INTO run ({', '.join(_COLUMNS)}) VALUES ({_GIVEN})"  # noqa: S608
 _TABLES: Final = (
     f"CREATE TABLE run ({', '.join(_COLUMNS)}, PRIMARY KEY (id)) WITHOUT ROWID",
     "CREATE INDEX run_created ON run (account, created)",
@@ -127,8 +143,8 @@ class RunsFile:
     ) -> Row | None:
         """Add a run and return it, or, with `join`, one of the same account and digest that goes on.
 
-        None where `most` runs of research go on. Runs that are `besides` are not joined: they are over, or soon. One
-        that the API does not keep is joined only `here`, in the process that has sent it.
+        None where `most` runs of research go on. Runs that are `besides` are not joined, as they are being cancelled.
+        One that the API does not keep is joined only `here`, in the process that has sent it.
         """
         with self._writing() as connection:
             going_on = _select(connection, "account = ? AND status IS NULL ORDER BY created", (row.account,))
@@ -138,13 +154,21 @@ class RunsFile:
                     return found
             if most is not None and sum(found.tool == "research" for found in going_on) >= most:
                 return None
-            connection.execute(f"INSERT INTO {_VALUES}", _written(row))
+            connection.execute(_INSERT, _written(row))
             return row
+
+    def change(self, row: Row, only: str, **values: object) -> bool:
+        """Change a row where `only` holds, and tell whether it did; what was sent and has gone is added again."""
+        names = ", ".join(f"{name} = :new_{name}" for name in values)
+        given = {f"new_{name}": _value(value) for name, value in values.items()} | _written(row)
+        with self._writing() as connection:
+            if row.sent is not None:
+                connection.execute(_INSERT, given)
+            return bool(connection.execute(f"UPDATE run SET {names} WHERE id = :id AND {only}", given).rowcount)  # noqa: S608
 
     def get(self, run_id: str, account: str) -> Row | None:
         """Return a run of an account, None if there is none with that id."""
-        rows = self._read("id = ? AND account = ?", (run_id, account))
-        return rows[0] if rows else None
+        return next(iter(self._read("id = ? AND account = ?", (run_id, account))), None)
 
     def recent(self, account: str, limit: int) -> list[Row]:
         """Return the last runs of an account, the newest first."""
@@ -158,59 +182,6 @@ class RunsFile:
     def count_going_on(self) -> int:
         """Return how many runs of all accounts have not ended; writes nothing, also where there is no file."""
         return len(self._read_only(self.path, _COLUMNS, "status IS NULL", ()) or ())
-
-    def claim(self, row: Row, now: float) -> bool:
-        """Have it in the file that the request is sent now; false where it was sent, or has ended. One process gets it.
-
-        A row that has gone, with its file, is added again.
-        """
-        claimed = "UPDATE run SET sent = ? WHERE id = ? AND sent IS NULL AND status IS NULL AND NOT cancel_asked"
-        with self._writing() as connection:
-            connection.execute(f"INSERT OR IGNORE INTO {_VALUES}", _written(row))
-            return bool(connection.execute(claimed, (now, row.id)).rowcount)
-
-    def keep(self, row: Row, sent: float | None) -> bool:
-        """Write what became of the request that `sent` tells of, and return whether a cancel was asked for.
-
-        That is the id of the response and whether it is kept; or, where the row has no `sent`, that it was refused.
-        """
-        with self._writing() as connection:
-            connection.execute(f"INSERT OR IGNORE INTO {_VALUES}", _written(row))
-            connection.execute(
-                "UPDATE run SET sent = ?, response_id = coalesce(response_id, ?), kept = ? WHERE id = ? AND sent IS ?",
-                (row.sent, row.response_id, row.kept, row.id, sent),
-            )
-            return bool(connection.execute("SELECT cancel_asked FROM run WHERE id = ?", (row.id,)).fetchone()[0])
-
-    def ask_cancel(self, run_id: str) -> None:
-        """Have whoever learns the id of the response cancel it, and nobody join the run."""
-        with self._writing() as connection:
-            connection.execute("UPDATE run SET cancel_asked = 1 WHERE id = ? AND status IS NULL", (run_id,))
-
-    def end(self, row: Row) -> bool:
-        """Write how a run ended, unless another process has; of a row without `sent`, only if its request was not sent.
-
-        The end of a run that was given up, which the API has not told, gives way to one that it has.
-        """
-        names = ", ".join(f"{name} = ?" for name in _END)
-        only = _OPEN if row.sent is not None else "sent IS NULL AND status IS NULL"
-        with self._writing() as connection:
-            if row.sent is not None:
-                connection.execute(f"INSERT OR IGNORE INTO {_VALUES}", _written(replace(row, status=None)))
-            done = connection.execute(
-                f"UPDATE run SET {names} WHERE id = ? AND {only}",  # noqa: S608
-                (*(_value(getattr(row, name)) for name in _END), row.id),
-            )
-            return bool(done.rowcount)
-
-    def reopen(self, run_id: str) -> None:
-        """Have a run that was given up go on, since it does at the API."""
-        with self._writing() as connection:
-            connection.execute(
-                f"UPDATE run SET status = NULL, reason = NULL, ended = NULL, maybe_paid = 0, cancel_asked = 0 "  # noqa: S608
-                f"WHERE id = ? AND {_OPEN}",
-                (run_id,),
-            )
 
     def forget(self, days: int) -> None:
         """Delete runs that began so many days ago, and files that were moved aside so long ago."""
@@ -228,12 +199,8 @@ class RunsFile:
             with self._connected() as connection:
                 rows = _select(connection, where, values)
         except RunsFileUnusable as error:
-            if getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF in (
-                sqlite3.SQLITE_CORRUPT,
-                sqlite3.SQLITE_NOTADB,
-            ):
-                raise
-            if (found := self._read_only(self.path, _COLUMNS, where, values)) is None:
+            found = None if is_broken(error.__cause__) else self._read_only(self.path, _COLUMNS, where, values)
+            if found is None:
                 raise
             rows = found
         older = self._read_only(self.path.with_name(OLDER), tuple(_IN_OLDER[name] for name in _COLUMNS), where, values)
@@ -289,51 +256,57 @@ def _select(
     return [row for each in found.fetchall() if (row := _row(each)) is not None]
 
 
-_TEXTS: Final = ("id", "account", "digest", "model", "tool", "effort")
-_TEXTS_IF_ANY: Final = ("reason", "response_id", "label", "client")
+_TEXT: Final = (
+    "id",
+    "account",
+    "digest",
+    "model",
+    "tool",
+    "effort",
+    "reason",
+    "response_id",
+    "label",
+    "client",
+    "usage",
+)
+_NONE: Final = ("reason", "response_id", "label", "client", "sent", "ended", "status", "usage")  # what may be that
+_TIMES: Final = ("created", "may_take", "sent", "ended")
 _FLAGS: Final = ("maybe_paid", "confirmed", "has_schema", "kept", "cancel_asked")
 _LAST_TIME: Final = 1e11  # seconds since 1970: a date that can be told
 
 
 def _row(values: tuple[Any, ...]) -> Row | None:
     """Return a row, None for one that nobody of ours has written: such a run is not there."""
-    named = dict(zip(_COLUMNS, values, strict=True))
-    try:
-        named["usage"] = None if named["usage"] is None else _usage(named["usage"])
-    except (TypeError, ValueError, RecursionError):
-        return None
-    times = [named[name] for name in ("created", "may_take")] + [named[name] or 0.0 for name in ("sent", "ended")]
+    named: dict[str, Any] = dict(zip(_COLUMNS, values, strict=True))
+    given = {name: value for name, value in named.items() if value is not None or name not in _NONE}
+    response_id, status = given.get("response_id", "_"), given.get("status", "failed")
     ours = (
-        all(isinstance(named[name], str) for name in _TEXTS)
-        and all(isinstance(named[name], str | None) for name in _TEXTS_IF_ANY)
-        and all(isinstance(each, int | float) and 0 <= each <= _LAST_TIME for each in times)
-        and all(named[name] in (0, 1) for name in _FLAGS)
-        and named["status"] in (None, *ENDED)
-        and (named["response_id"] is None or usable_id(named["response_id"], str) is not None)
+        all(isinstance(given.get(name, ""), str) for name in _TEXT)
+        and all(isinstance(each := given.get(name, 0), int | float) and 0 <= each <= _LAST_TIME for name in _TIMES)
+        and all(given[name] in (0, 1) for name in _FLAGS)
+        and status in ENDED
+        and usable_id(response_id, str) is not None
     )
-    if not ours:
-        return None
-    for name in _FLAGS:
-        named[name] = bool(named[name])
-    return Row(**named)
+    try:
+        named["usage"] = _usage(str(given["usage"])) if ours and "usage" in given else None
+    except (TypeError, ValueError, RecursionError):
+        ours = False
+    named.update((name, bool(named[name])) for name in _FLAGS)
+    return Row(**named) if ours else None
 
 
-def _usage(text: object) -> JsonObject:
-    """Return what a run used, from a row. Raises ValueError for what is not that."""
-    usage = decode(text.encode("utf-8", "replace")) if isinstance(text, str) else None
-    if not isinstance(usage, dict):
-        raise ValueError("no usage at all")  # noqa: TRY004  # as what is no JSON is
-    usage = as_object(usage)
-    dated = {"prices_as_of": usage.get("prices_as_of") or ""}  # prices of one's own have no date
-    numbers = [each for each in (usage | dated).values() if not isinstance(each, str)]
-    if not all(isinstance(each, int | float) and math.isfinite(each) for each in [*numbers, usage.get("cost_usd", 0)]):
+def _usage(text: str) -> JsonObject:
+    """Return what a run used, from a row. Raises ValueError or TypeError for what is not that."""
+    usage = as_object(decode(text.encode("utf-8", "replace")))
+    numbers = [value for value in usage.values() if not isinstance(value, str | None)]
+    if not usage or not all(map(math.isfinite, [*numbers, usage.get("cost_usd", 0)])):
         raise ValueError("no usage of ours")
     return usage
 
 
-def _written(row: Row) -> tuple[Any, ...]:
-    return tuple(_value(value) for value in asdict(row).values())
+def _written(row: Row) -> dict[str, Any]:
+    return {name: _value(value) for name, value in asdict(row).items()}
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> Any:
     return json.dumps(value) if isinstance(value, dict) else value

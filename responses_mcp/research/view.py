@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from itertools import islice, repeat
 from typing import Final, Literal, cast
 
-from responses_mcp.errors import ResponsesMcpError, UpstreamError
+from responses_mcp.errors import DeadlineExceeded, ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject, as_object, objects, text_at
 from responses_mcp.research.runs_file import Row
 from responses_mcp.responses_api.background import WITH_ANSWER
@@ -180,6 +180,9 @@ def view_of_end(
     plain = _plain(row, row.created)
     status = cast(Status, response.get("status") or "completed")
     if status == "cancelled":
+        if row.ended is not None and row.is_late(row.ended):
+            late = replace(plain, status="failed", error=too_late(row), confirmed=True, maybe_paid=True)
+            return replace(late, failure=DeadlineExceeded(too_late(row)))
         return replace(plain, status=status, error=CANCELLED, confirmed=True, maybe_paid=True)
     try:
         if (failed := response_error(response, redact)) is not None:
@@ -209,6 +212,14 @@ def view_of_end(
         return replace(plain, status="failed", error=why, maybe_paid=True, confirmed=sure, failure=error)
 
 
+def too_late(row: Row) -> str:
+    """Say that a run took too long, and what to do."""
+    return (
+        f"It took longer than {row.may_take:g} s and was cancelled; raise research.timeout_ms "
+        "(RESEARCH_TIMEOUT_MS, in milliseconds), or ask for less."
+    )
+
+
 def view_of_row(row: Row, now: float, response: JsonObject | None = None) -> RunView:
     """Return what a row says of a run that goes on, with a look at its Response, or that ended without an answer.
 
@@ -222,7 +233,7 @@ def view_of_row(row: Row, now: float, response: JsonObject | None = None) -> Run
             phase = "waiting at the API"
         searches = sum(item.get("type") == "web_search_call" for item in output_items(response or {}))
         return replace(plain, phase=phase, stage=stage, searches=searches)
-    if row.status in WITH_ANSWER:  # and nobody has it any more
+    if row.status in WITH_ANSWER and not row.key:  # and nobody has it any more
         return replace(plain, status="failed", error=_NOT_KEPT, maybe_paid=True)
     status = cast(Status, row.status)
     return replace(plain, status=status, error=row.reason, maybe_paid=row.maybe_paid, confirmed=row.confirmed)

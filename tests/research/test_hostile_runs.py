@@ -901,7 +901,7 @@ async def test_a_look_that_is_refused_again_and_again_is_told_with_its_reason(st
     assert view.seconds < 100
 
 
-@pytest.mark.parametrize(("refusal", "seconds"), [(Error(404), 20.0), (Error(403), 75.0)])
+@pytest.mark.parametrize(("refusal", "seconds"), [(Error(404), 75.0), (Error(403), 75.0)])
 @pytest.mark.parametrize("cancelled", [False, True])
 async def test_a_run_that_was_given_up_and_goes_on_at_the_api_goes_on_here_and_can_be_cancelled(
     refusal: Error, seconds: float, *, cancelled: bool, tmp_path: Path
@@ -981,9 +981,8 @@ async def test_no_word_of_the_api_is_written_as_it_may_repeat_the_question(quest
 async def test_no_word_of_the_api_is_written_where_looks_at_a_run_fail(tmp_path: Path) -> None:
     upstream = slow(cut_after=2)
     upstream.stored.answer = lambda method, target: Error(403, "Kanazawa!")  # type: ignore[method-assign]
-    for limits in ({}, {"timeout_ms": 30_000}):
-        view = await asked_and_ended(upstream, tmp_path, **limits)
-        assert "Kanazawa" in str(view.error)
+    view = await asked_and_ended(upstream, tmp_path)
+    assert "Kanazawa" in str(view.error)
     assert b"Kanazawa" not in written_in(tmp_path)
 
 
@@ -1110,11 +1109,3 @@ async def test_an_api_that_says_only_in_the_end_that_it_keeps_nothing_is_believe
     async with researching(upstream, tmp_path) as research:
         assert "does not keep" in str((await research.result(view.run_id)).error)
     assert upstream.kinds == ["ask"]
-
-
-async def test_a_run_that_nobody_can_look_up_says_why_when_its_time_is_over(tmp_path: Path) -> None:
-    upstream = slow(cut_after=2)
-    upstream.stored.answer = lambda method, target: Error(503, "Down for today.")  # type: ignore[method-assign]
-    view = await asked_and_ended(upstream, tmp_path, timeout_ms=300_000)
-    assert view.status == "failed"
-    assert "Down for today." in str(view.error)

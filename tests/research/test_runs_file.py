@@ -8,14 +8,22 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from responses_mcp.research import runs_file
-from responses_mcp.research.runs_file import FILE, Row, RunsFile, RunsFileUnusable
+from responses_mcp.research.runs_file import (
+    FILE,
+    GOES_ON,
+    SAME_REQUEST,
+    UNSENT,
+    UNTOLD,
+    Row,
+    RunsFile,
+    RunsFileUnusable,
+)
 from responses_mcp.state_file import StateFile
 
 NOW = 1e9
@@ -56,9 +64,6 @@ def add(file: RunsFile, new: Row, *, join: bool = True) -> Row:
     return added
 
 
-SENT = row(sent=NOW)
-
-
 def test_a_row_comes_back_as_it_was_written(file: RunsFile) -> None:
     whole = row(
         sent=NOW + 0.5,
@@ -92,8 +97,15 @@ def test_the_same_request_joins_a_run_that_goes_on_unless_it_is_cancelled_ended_
     assert add(file, row("run_2")).id == "run_1"
     assert add(file, row("run_3", digest="other")).id == "run_3"
     assert add(file, row("run_4"), join=False).id == "run_4"
-    file.ask_cancel("run_1")
-    file.end(row("run_4", status="completed"))
+    besides = file.add(row("run_6"), join=True, most=None, besides={"run_1", "run_4"})
+    assert besides is not None
+    assert besides.id == "run_6"
+    for name, change in (
+        ("run_1", {"cancel_asked": True}),
+        ("run_4", {"status": "completed"}),
+        ("run_6", {"status": "x"}),
+    ):
+        assert file.change(row(name), GOES_ON, **change)
     assert add(file, row("run_5")).id == "run_5"
 
 
@@ -112,59 +124,39 @@ def test_only_so_many_runs_of_research_go_on(file: RunsFile) -> None:
     assert file.add(row("run_4"), join=False, most=None) is not None
 
 
-def test_a_request_is_sent_once_and_none_that_was_cancelled_or_has_ended(file: RunsFile) -> None:
-    add(file, row())
-    assert (file.claim(row(), NOW), file.claim(row(), NOW + 1)) == (True, False)
-    add(file, row("run_2"), join=False)
-    assert file.end(row("run_2", status="cancelled"))
-    assert not file.claim(row("run_2"), NOW)
-    add(file, row("run_3"), join=False)
-    file.ask_cancel("run_3")
-    assert not file.claim(row("run_3"), NOW)
+FAILED = {"status": "failed", "maybe_paid": True}
+SENT = {"sent": NOW}
 
 
-def test_a_refused_request_may_be_sent_again_and_an_older_refusal_takes_no_newer_request_back(file: RunsFile) -> None:
-    add(file, row())
-    file.claim(row(), NOW)
-    file.keep(row(), NOW)
-    assert file.claim(row(), NOW + 1)
-    file.keep(row(), NOW)
-    assert not file.claim(row(), NOW + 2)
-
-
-def test_what_was_sent_is_not_ended_as_if_it_was_not(file: RunsFile) -> None:
-    add(file, row())
-    file.claim(row(), NOW)
-    assert not file.end(row(status="cancelled"))
-    assert file.end(replace(SENT, status="failed", maybe_paid=True))
-
-
-def test_an_id_is_kept_and_tells_of_a_cancel(file: RunsFile) -> None:
-    add(file, row())
-    file.claim(row(), NOW)
-    assert not file.keep(replace(SENT, response_id="resp_1"), NOW)
-    file.ask_cancel("run_1")
-    assert file.keep(replace(SENT, response_id="resp_1"), NOW)
-
-
-def test_the_first_end_stays_unless_the_api_had_not_told_it(file: RunsFile) -> None:
-    add(file, row())
-    file.claim(row(), NOW)
-    assert file.end(replace(SENT, status="failed", maybe_paid=True))
-    assert file.end(replace(SENT, status="completed"))
-    assert not file.end(replace(SENT, status="cancelled", confirmed=True))
+@pytest.mark.parametrize(
+    ("before", "only", "is_done"),
+    [
+        ({}, UNSENT, True),
+        (SENT, UNSENT, False),
+        ({"status": "cancelled"}, UNSENT, False),
+        (SENT, SAME_REQUEST, False),
+        (SENT, GOES_ON, True),
+        (FAILED, GOES_ON, False),
+        (SENT, UNTOLD, True),
+        (FAILED, UNTOLD, True),
+        ({**FAILED, "confirmed": True}, UNTOLD, False),
+        ({"status": "failed"}, UNTOLD, False),
+        ({"status": "completed", "maybe_paid": True}, UNTOLD, False),
+    ],
+)
+def test_a_step_is_done_only_where_its_condition_holds(
+    before: dict[str, Any], only: str, is_done: bool, file: RunsFile
+) -> None:
+    add(file, row(**before))
+    assert file.change(row(), only, reason="changed") is is_done
     assert (found := file.get("run_1", "mine")) is not None
-    assert found.status == "completed"
+    assert (found.reason == "changed") is is_done
 
 
-def test_a_run_that_was_given_up_goes_on_where_the_api_says_so(file: RunsFile) -> None:
-    add(file, row())
-    file.end(row(status="failed", maybe_paid=True))
-    file.reopen("run_1")
-    assert [each.id for each in file.going_on("mine")] == ["run_1"]
-    file.end(row(status="completed"))
-    file.reopen("run_1")
-    assert file.going_on("mine") == []
+def test_what_was_sent_and_has_gone_is_added_again_and_nothing_else(file: RunsFile) -> None:
+    assert file.change(row(sent=NOW), SAME_REQUEST, response_id="resp_1")
+    assert not file.change(row("run_2"), UNSENT, sent=NOW)
+    assert [(each.id, each.response_id) for each in file.recent("mine", 5)] == [("run_1", "resp_1")]
 
 
 def test_old_runs_are_forgotten_unless_they_go_on_and_so_are_files_moved_aside(file: RunsFile, clock: Clock) -> None:
@@ -213,10 +205,10 @@ def test_a_file_that_can_be_opened_for_reading_alone_is_read(file: RunsFile, mon
 
 
 @pytest.mark.parametrize(
-    "use", [lambda file: file.claim(row(), NOW), lambda file: add(file, row(os.urandom(4).hex())).id]
+    "use", [lambda file: file.change(row(), UNSENT, sent=NOW), lambda file: add(file, row(os.urandom(4).hex())).id]
 )
 def test_many_at_once_agree_on_one(use: Callable[[RunsFile], object], file: RunsFile) -> None:
-    if "claim" in use.__code__.co_names:
+    if "change" in use.__code__.co_names:
         add(file, row())
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(lambda _: use(file), range(16)))
@@ -417,15 +409,14 @@ def test_a_lock_that_another_process_keeps_is_waited_for_and_then_told(
     with closing(sqlite3.connect(file.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(RunsFileUnusable, match="another process holds its lock"):
-            file.keep(row(), None)
+            file.change(row(), GOES_ON, sent=NOW)
         other.execute("ROLLBACK")
-    assert file.keep(row(), None) is False
+    assert file.change(row(), GOES_ON, sent=NOW)
 
 
 def test_a_file_that_is_deleted_meanwhile_is_made_anew(file: RunsFile) -> None:
     add(file, row())
     for path in file.path.parent.iterdir():
         path.unlink()
-    assert file.keep(row(), None) is False
-    assert add(file, row("run_2")).id == "run_1"
-    assert [each.id for each in file.recent("mine", 5)] == ["run_1"]
+    assert add(file, row("run_2")).id == "run_2"
+    assert [each.id for each in file.recent("mine", 5)] == ["run_2"]

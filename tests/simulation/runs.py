@@ -449,13 +449,8 @@ class _World:
         if view.running or server.lost or server.scope.cancel_called:
             return
         self.record.situations[f"told: {view.status}"] += 1
-        if (
-            view.answer is None
-            and view.maybe_paid
-            and not view.confirmed
-            and self.rows("id = ?", (run_id,))[0].response_id
-        ):
-            return  # it may go on
+        if view.answer is None and view.maybe_paid and not view.confirmed:
+            return  # it may go on, as it says: its id may come yet, and what the API then says counts
         for said in (*(each[0] for each in USUAL_ERRORS.values()), "No."):
             # The words of the API, which only the server that asked can tell.
             view = replace(view, error=view.error and view.error.replace(f": {said}", "."))

@@ -291,36 +291,39 @@ def asked_again(original: Any, self: Any, error: UpstreamError) -> bool:
     return bool(original(self, error)) or error.status == 500
 
 
-@planted(RUNS, "the row does not say that its request is sent", RunsFile, "claim")
-def not_claimed(original: Any, self: Any, row: Row, now: float) -> bool:
-    return True
+def _changed(original: Any, self: Any, row: Row, only: str, values: Any, **instead: Any) -> Any:
+    return original(self, row, only, **{**values, **{name: each for name, each in instead.items() if name in values}})
 
 
-@planted(RUNS, "a request is sent again that another process has sent", RunsFile, "claim")
-def claimed_twice(original: Any, self: Any, row: Row, now: float) -> bool:
-    original(self, row, now)
-    return True
+@planted(RUNS, "the row does not say that its request is sent", RunsFile, "change")
+def not_claimed(original: Any, self: Any, row: Row, only: str, **values: Any) -> bool:
+    return values.keys() == {"sent"} or bool(original(self, row, only, **values))
 
 
-@planted(RUNS, "the id is not written", RunsFile, "keep")
-def id_not_kept(original: Any, self: Any, row: Row, sent: Any) -> Any:
-    return original(self, replace(row, response_id=None), sent)
+@planted(RUNS, "a request is sent again that another process has sent", RunsFile, "change")
+def claimed_twice(original: Any, self: Any, row: Row, only: str, **values: Any) -> bool:
+    return bool(original(self, row, only, **values)) or values.keys() == {"sent"}
 
 
-@planted(RUNS, "what may have been paid for is not written", RunsFile, "end")
-def called_free(original: Any, self: Any, row: Row, **options: Any) -> Any:
-    return original(self, replace(row, maybe_paid=False), **options)
+@planted(RUNS, "the id is not written", RunsFile, "change")
+def id_not_kept(original: Any, self: Any, row: Row, only: str, **values: Any) -> Any:
+    return _changed(original, self, row, only, values, response_id=None)
 
 
-@planted(RUNS, "runs of lost servers stay where they are", Rows, "_unseen")
+@planted(RUNS, "what may have been paid for is not written", RunsFile, "change")
+def called_free(original: Any, self: Any, row: Row, only: str, **values: Any) -> Any:
+    return _changed(original, self, row, only, values, maybe_paid=False)
+
+
+@planted(RUNS, "runs of lost servers stay where they are", Rows, "_look_without_id")
 async def left_alone(original: Any, self: Any, row: Row, view: RunView) -> RunView:
     await trio.lowlevel.checkpoint()
     return view
 
 
-@planted(RUNS, "a later reader sees another result", RunsFile, "end")
-def own_clock(original: Any, self: Any, row: Row, **options: Any) -> Any:
-    return original(self, replace(row, ended=None), **options)
+@planted(RUNS, "a later reader sees another result", RunsFile, "change")
+def own_clock(original: Any, self: Any, row: Row, only: str, **values: Any) -> Any:
+    return _changed(original, self, row, only, values, ended=None)
 
 
 @planted(RUNS, "a cancel stops nothing", StoredResponses, "cancel")
