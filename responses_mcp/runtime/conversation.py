@@ -74,20 +74,17 @@ def _joined(features: Iterable[Feature]) -> list[Feature]:
     """Return features of which no two are of one capability: their lists are one, and requests go by their URIs."""
     joined: dict[str, Feature] = {}
     for new in features:
-        old = joined.get(new.capability)
-        joined[new.capability] = new if old is None else _both(old, new)
+        if (old := joined.get(new.capability)) is not None:
+            methods = {**new.methods, **old.methods}
+            for name in old.methods.keys() & new.methods.keys():
+                methods[name] = Method(partial(_by_uri, old.methods[name], new.methods[name], f"{new.scheme}:"))
+            listings: dict[str, JsonObject] = {}
+            for name in (old.listings.keys() | new.listings.keys()) - methods.keys():
+                one, other = old.listings.get(name, {}), new.listings.get(name, {})
+                listings[name] = {key: [*one.get(key, ()), *other.get(key, ())] for key in one.keys() | other.keys()}
+            new = replace(old, listings=listings, methods=methods)  # noqa: PLW2901
+        joined[new.capability] = new
     return list(joined.values())
-
-
-def _both(first: Feature, second: Feature) -> Feature:
-    methods = {**second.methods, **first.methods}
-    for name in first.methods.keys() & second.methods.keys():
-        methods[name] = Method(partial(_by_uri, first.methods[name], second.methods[name], f"{second.scheme}:"))
-    listings: dict[str, JsonObject] = {}
-    for name in (first.listings.keys() | second.listings.keys()) - methods.keys():
-        one, other = first.listings.get(name, {}), second.listings.get(name, {})
-        listings[name] = {key: [*one.get(key, ()), *other.get(key, ())] for key in one.keys() | other.keys()}
-    return replace(first, listings=listings, methods=methods)
 
 
 async def _by_uri(

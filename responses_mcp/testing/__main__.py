@@ -22,29 +22,19 @@ from .fake_api import EventName, Observer, RecordedRequest, answer_by_echo, open
 from .replies import Error, Hang, Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Serve until a signal comes; return the exit code."""
+    """Serve until a signal comes; return the exit code. Raises OSError for a port or a record that cannot be had."""
     options = _parse(argv)
     with ExitStack() as stack:
         observer: Observer | None = None
         if options.record is not None:
             # One line is one write, so that a reader who waits for an event does not wait for a buffer.
-            try:
-                record = stack.enter_context(Path(options.record).open("a", buffering=1, encoding="utf-8"))
-            except OSError as error:
-                sys.stderr.write(
-                    f"--record: {options.record} cannot be written ({error.strerror}); name another file.\n"
-                )
-                return 1
+            record = stack.enter_context(options.record.open("a", buffering=1, encoding="utf-8"))
             observer = partial(_record, record)
-        try:
-            trio.run(_serve, options, observer)
-        except OSError as error:
-            sys.stderr.write(f"port {options.port} cannot be listened on ({error.strerror}); choose another.\n")
-            return 1
+        trio.run(_serve, options, observer)
     return 0
 
 
@@ -53,46 +43,18 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m responses_mcp.testing",
         description="Serve a fake of OpenAI's Responses API on 127.0.0.1 until SIGTERM or SIGINT.",
     )
-    parser.add_argument(
-        "--port", type=_number(int, 0, 65_535), default=0, help="port to listen on (default: any free one)"
-    )
-    parser.add_argument(
-        "--latency",
-        type=_number(float, 0, 86_400),
-        default=0,
-        metavar="SECONDS",
-        help="silence before each reply to a plain call",
-    )
-    parser.add_argument(
-        "--status",
-        type=_number(int, 200, 599),
-        default=200,
-        metavar="N",
-        help="answer plain calls, not those in background mode, with this error status",
-    )
-    parser.add_argument(
-        "--interval", type=float, default=0, metavar="SECONDS", help="time between events of background responses"
-    )
+    parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any free one)")
+    for name, seconds in (
+        ("latency", "silence before each reply to a plain call"),
+        ("interval", "time between events of background responses"),
+    ):
+        parser.add_argument(f"--{name}", type=float, default=0, metavar="SECONDS", help=seconds)
+    status = "answer plain calls, not those in background mode, with this error status"
+    parser.add_argument("--status", type=int, default=200, metavar="N", help=status)
     parser.add_argument("--hang", action="store_true", help="never answer plain calls")
-    parser.add_argument(
-        "--record",
-        metavar="FILE",
-        help="append a JSON line for each request, answer and hang-up; times are time.monotonic()",
-    )
+    record = "append a JSON line for each request, answer and hang-up; times are time.monotonic()"
+    parser.add_argument("--record", type=Path, metavar="FILE", help=record)
     return parser.parse_args(argv)
-
-
-def _number(kind: type[int | float], least: int, most: int) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        try:
-            number = kind(text)
-        except ValueError:
-            number = -1
-        if not least <= number <= most:
-            raise argparse.ArgumentTypeError(f"must be a number from {least} to {most}, got {text!r}")
-        return number
-
-    return read
 
 
 async def _serve(options: argparse.Namespace, observer: Observer | None) -> None:

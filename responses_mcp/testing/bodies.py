@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from .items import Body as Body
 from .items import answer as answer
 from .items import cite as cite
-from .items import container_file_citation as container_file_citation
 from .items import file_citation as file_citation
-from .items import file_path as file_path
-from .items import file_search_call as file_search_call
 from .items import find_in_page as find_in_page
 from .items import message as message
 from .items import open_page as open_page

@@ -41,23 +41,6 @@ def file_citation(file_id: str, filename: str, index: int) -> Body:
     return {"type": "file_citation", "file_id": file_id, "filename": filename, "index": index}
 
 
-def container_file_citation(container_id: str, file_id: str, filename: str, start: int, end: int) -> Body:
-    """Return an annotation that cites a file of a code interpreter's container."""
-    return {
-        "type": "container_file_citation",
-        "container_id": container_id,
-        "file_id": file_id,
-        "filename": filename,
-        "start_index": start,
-        "end_index": end,
-    }
-
-
-def file_path(file_id: str, index: int) -> Body:
-    """Return an annotation that names a file the model made."""
-    return {"type": "file_path", "file_id": file_id, "index": index}
-
-
 def output_text(text: str, annotations: Iterable[Body] = ()) -> Body:
     """Return a text part of a message."""
     return {"type": "output_text", "text": text, "annotations": list(annotations), "logprobs": []}
@@ -118,20 +101,6 @@ def find_in_page(url: str, pattern: str, status: str = "completed") -> Body:
 
 def _search_item(action: Body, status: str) -> Body:
     return {"id": _new_id("ws"), "type": "web_search_call", "status": status, "action": action}
-
-
-def file_search_call(
-    queries: Sequence[str], results: Iterable[tuple[str, str]] | None = None, status: str = "completed"
-) -> Body:
-    """Return a search of vector stores; `results` are ids and names of files, None unless ``include`` asks for them."""
-    found = None if results is None else [{"file_id": at, "filename": name, "score": 0.9} for at, name in results]
-    return {
-        "id": _new_id("fs"),
-        "type": "file_search_call",
-        "status": status,
-        "queries": list(queries),
-        "results": found,
-    }
 
 
 def usage(input_tokens: int = 8512, output_tokens: int = 733, reasoning_tokens: int = 512) -> Body:

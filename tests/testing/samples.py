@@ -4,7 +4,8 @@
 all the same; the first line of each docstring says what is deviant, the rest who sends it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
 
 from responses_mcp.testing.bodies import (
     NEWS,
@@ -13,11 +14,8 @@ from responses_mcp.testing.bodies import (
     Body,
     answer,
     cite,
-    container_file_citation,
     failed,
     file_citation,
-    file_path,
-    file_search_call,
     message,
     output_text,
     reasoning,
@@ -31,6 +29,39 @@ from responses_mcp.testing.bodies import (
 )
 from responses_mcp.testing.items import find_in_page as find_in_page_call
 from responses_mcp.testing.items import open_page as open_page_call
+
+_SERIAL = count(1)
+
+
+def container_file_citation(container_id: str, file_id: str, filename: str, start: int, end: int) -> Body:
+    """Return an annotation that cites a file of a code interpreter's container."""
+    return {
+        "type": "container_file_citation",
+        "container_id": container_id,
+        "file_id": file_id,
+        "filename": filename,
+        "start_index": start,
+        "end_index": end,
+    }
+
+
+def file_path(file_id: str, index: int) -> Body:
+    """Return an annotation that names a file the model made."""
+    return {"type": "file_path", "file_id": file_id, "index": index}
+
+
+def file_search_call(
+    queries: Sequence[str], results: Iterable[tuple[str, str]] | None = None, status: str = "completed"
+) -> Body:
+    """Return a search of vector stores; `results` are ids and names of files, None unless ``include`` asks for them."""
+    found = None if results is None else [{"file_id": at, "filename": name, "score": 0.9} for at, name in results]
+    return {
+        "id": f"fs_{next(_SERIAL):048x}",
+        "type": "file_search_call",
+        "status": status,
+        "queries": list(queries),
+        "results": found,
+    }
 
 
 def two_parts() -> Body:
