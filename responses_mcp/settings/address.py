@@ -17,18 +17,11 @@ from responses_mcp.secrets import is_unfilled
 from responses_mcp.settings.findings import Findings
 from responses_mcp.settings.setting import ENV_NAME, BadValue
 
+_PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
+_LOWER: Final = () if os.name == "nt" else tuple(map(str.lower, _PROXIES))  # on Windows they are the same variables
 
-def network_variables(*, windows: bool) -> tuple[str, ...]:
-    """Return what httpx and Python's TLS read from the environment.
-
-    Of the proxies both spellings, but on Windows, where they are one variable.
-    """
-    proxies = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
-    spelled = (each for name in proxies for each in ((name,) if windows else (name, name.lower())))
-    return (*spelled, "SSL_CERT_FILE", "SSL_CERT_DIR")
-
-
-NETWORK_VARIABLES: Final = network_variables(windows=os.name == "nt")
+NETWORK_VARIABLES: Final = (*_PROXIES, *_LOWER, "SSL_CERT_FILE", "SSL_CERT_DIR")
+"""What httpx and Python's TLS read from the environment."""
 
 _NAME: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}"
 

@@ -65,11 +65,6 @@ def test_the_option_wins_over_all_and_a_bare_one_keeps_the_file_of_a_lower_level
     assert decision(tmp_path, f"debug: false, {yaml}", e, c) == (True, c, "cli:--debug", "cli:--debug")
 
 
-@pytest.mark.parametrize("option", [None, False])
-def test_no_option_decides_nothing(option: bool | None, tmp_path: Path) -> None:
-    assert decision(tmp_path, env="1", option=option) == (True, None, "env:DEBUG", "default")
-
-
 def test_a_tilde_is_the_home_and_paths_of_the_file_start_at_its_folder(tmp_path: Path) -> None:
     home = str(tmp_path / "x.log")
     assert decision(tmp_path, env="~/x.log")[1] == home
@@ -79,24 +74,12 @@ def test_a_tilde_is_the_home_and_paths_of_the_file_start_at_its_folder(tmp_path:
     assert decision(tmp_path, env="~other/x.log")[1] == str(Path("~other/x.log"))
 
 
-@pytest.mark.parametrize("windows", [True, False])
-def test_a_backslash_after_the_tilde_counts_on_windows(windows: bool, tmp_path: Path) -> None:
-    loaded = load_settings({"DEBUG": "~\\x.log"}, home=tmp_path, windows=windows)
-    assert loaded.settings.server.debug_file == (str(tmp_path / "x.log") if windows else "~\\x.log")
-
-
 @pytest.mark.parametrize("text", ["a\nb", "nul\0", "x" * 5000, "${LOG}"])
 def test_what_cannot_be_a_path_is_a_problem(text: str, tmp_path: Path) -> None:
     loaded = load(tmp_path, environ={"DEBUG": text})
     assert problem(loaded).startswith("server.debug_file: expected the path of a file, got ")
     assert "(from env DEBUG)" in problem(loaded)
     assert loaded.settings.server.debug_file is None
-
-
-def test_a_bad_path_on_the_command_line_still_asks_for_the_log(tmp_path: Path) -> None:
-    loaded = load(tmp_path, debug="a\nb")
-    assert "(from --debug); correct the option or leave it out." in problem(loaded)
-    assert loaded.settings.server.debug
 
 
 @pytest.mark.rule("spec 5.1")

@@ -20,57 +20,10 @@ def manuals(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("yaml", "number"), [("0", 0.0), ("1", 1.0), ("0.5", 0.5), ("5.0e-1", 0.5), ("5E-1", 0.5)])
-def test_a_number_in_the_file_is_a_float_and_may_be_written_as_an_integer(
-    yaml: str, number: float, tmp_path: Path
-) -> None:
-    ratio = clean(load(tmp_path, f"manuals: {{find: {{exploration_ratio: {yaml}}}}}\n")).settings.manuals.find
-    assert ratio.exploration_ratio == number
-    assert type(ratio.exploration_ratio) is float
-
-
-@pytest.mark.parametrize(
-    ("yaml", "got"),
-    [
-        ("true", "true (a boolean)"),
-        ('"0.5"', '"0.5"'),
-        (".5", '".5"'),
-        (".inf", '".inf"'),
-        (".nan", '".nan"'),
-        ("1.0e+400", "inf (a number)"),
-        ("[0.5]", "a list"),
-    ],
-)
-def test_a_wrong_number_in_the_file_is_named_with_type_place_and_cure(yaml: str, got: str, tmp_path: Path) -> None:
-    loaded = load(tmp_path, f"manuals:\n  find:\n    exploration_ratio: {yaml}\n")
-    assert problem(loaded) == (
-        f"manuals.find.exploration_ratio: expected a number from 0 to 1, got {got} "
-        f"(from {usual_place(tmp_path)}); correct or remove it."
-    )
-    assert loaded.settings == Settings(problems=loaded.problems)
-
-
-@pytest.mark.parametrize(
-    "text", ["nan", "inf", "1e-1", "0,5", "0.5.1", ".", "٠.٥", "0x1", "1_0", "true", "1" + "0" * 400]
-)
-def test_numbers_from_the_environment_are_strict_decimal(text: str, tmp_path: Path) -> None:
-    loaded = load(tmp_path, environ={"LEXICAL_PHRASE_WEIGHT": text})
-    assert problem(loaded).startswith("manuals.lexical.phrase_weight: expected a number from 0 to 100, got ")
-    assert loaded.settings.manuals.lexical.phrase_weight == 0.5
-
-
 @pytest.mark.parametrize("text", [".5", "0.50", "+0.5"])
 def test_numbers_from_the_environment_may_leave_digits_out(text: str, tmp_path: Path) -> None:
     loaded = clean(load(tmp_path, environ={"SEM_CACHE_SIM_THRESHOLD": text}))
     assert loaded.settings.manuals.cache.sim_threshold == 0.5
-
-
-def test_the_root_comes_from_the_environment_before_the_file(manuals: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    loaded = clean(load(tmp_path, f"manuals: {{root: {manuals}}}\n", {"MANUALS_ROOT": str(other)}))
-    assert loaded.settings.manuals.root == str(other)
-    assert loaded.sources["manuals.root"] == "env:MANUALS_ROOT"
 
 
 def test_folders_start_at_home_or_the_file_or_the_working_directory(
@@ -195,11 +148,6 @@ def test_the_cache_folder_is_that_of_the_system(
     assert user_folder("cache", filled, tmp_path / "home", windows=windows, mac=mac) == tmp_path / folder
 
 
-@pytest.mark.parametrize(("windows", "mac"), [(False, False), (False, True), (True, False)])
-def test_a_user_without_a_home_has_no_cache_folder(windows: bool, mac: bool) -> None:
-    assert user_folder("cache", {}, None, windows=windows, mac=mac) is None
-
-
 def test_a_user_without_a_home_gets_the_index_in_memory(manuals: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_home() -> Path:
         raise RuntimeError
@@ -219,30 +167,3 @@ def test_an_address_of_embeddings_is_judged_as_that_of_the_answers_is(url: str, 
     loaded = load(tmp_path, f"manuals:\n  embeddings:\n    provider: api\n    base_url: {url}\n")
     assert problem(loaded).startswith("manuals.embeddings.base_url: expected an absolute https URL")
     assert "pass" not in problem(loaded)
-
-
-@pytest.mark.parametrize(
-    ("yaml", "url"),
-    [
-        ("manuals: {embeddings: {base_url: 'http://localhost:11434/v1/'}}", "http://localhost:11434/v1"),
-        (
-            "openai: {allow_http: true}\nmanuals: {embeddings: {base_url: 'http://192.168.0.7/v1'}}",
-            "http://192.168.0.7/v1",
-        ),
-        ("manuals: {embeddings: {provider: api}}", None),
-    ],
-)
-def test_the_same_addresses_may_have_embeddings_and_none_is_that_of_the_answers(
-    yaml: str, url: str | None, tmp_path: Path
-) -> None:
-    assert clean(load(tmp_path, f"{yaml}\n")).settings.manuals.embeddings.base_url == url
-
-
-def test_without_a_word_about_embeddings_nobody_makes_any(tmp_path: Path) -> None:
-    chosen = clean(load(tmp_path, "manuals: {}\n")).settings.manuals.embeddings
-    assert (chosen.provider, chosen.model, chosen.dimensions) == ("none", "text-embedding-3-small", 0)
-
-
-def test_a_provider_that_is_not_known_is_a_problem(tmp_path: Path) -> None:
-    loaded = load(tmp_path, "manuals: {embeddings: {provider: openai}}\n")
-    assert problem(loaded).startswith("manuals.embeddings.provider: expected one of none, api, wordllama, got")

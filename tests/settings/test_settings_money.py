@@ -128,19 +128,6 @@ def test_the_state_folder_is_named_only_where_something_is_kept(tmp_path: Path) 
     assert named == str(usual_place(tmp_path).parent / "kept")
 
 
-def test_the_state_folder_is_the_one_of_the_system() -> None:
-    home, state, local = Path("/home/me"), Path("/state").absolute(), Path("/local").absolute()
-    for environ, windows, mac, folder in (
-        ({}, False, False, home / ".local" / "state"),
-        ({"XDG_STATE_HOME": str(state)}, False, False, state),
-        ({"XDG_STATE_HOME": "state"}, False, False, home / ".local" / "state"),
-        ({}, False, True, home / "Library" / "Application Support"),
-        ({"LOCALAPPDATA": str(local)}, True, False, local),
-    ):
-        assert user_folder("state", environ, home, windows=windows, mac=mac) == folder
-    assert user_folder("state", {}, None, windows=False, mac=False) is None
-
-
 def test_the_folder_of_a_relative_home_is_absolute() -> None:
     loaded = load_settings({"USAGE_LEDGER": "1", "HOME": "relative"}, windows=False)
     assert Path(str(loaded.settings.research.state_dir)).is_absolute()

@@ -62,11 +62,6 @@ def test_a_key_in_the_wrong_variable_is_not_shown(form: str, tmp_path: Path) -> 
             silent(loaded, key)
 
 
-@pytest.mark.parametrize("name", ["MODEL_ANSWER", "OPENAI_MAX_RETRIES", "MCP_TOOLSETS", "ANSWER_EFFORT", "DEBUG"])
-def test_a_key_in_the_wrong_variable_is_recognised_by_its_form_alone(name: str, tmp_path: Path) -> None:
-    silent(load(tmp_path, environ={name: CANARY}), CANARY)
-
-
 @pytest.mark.parametrize("form", ["{}", "'a {} b'", "[{}]", "{{a: {}}}", "{{{}: a}}", "!!int {}", "!{} x"])
 def test_a_key_in_the_wrong_place_of_the_file_is_not_shown(form: str, tmp_path: Path) -> None:
     wrong = form.format(CANARY)

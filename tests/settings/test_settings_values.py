@@ -67,12 +67,6 @@ def test_booleans_may_be_written_in_the_words_of_yaml(yaml: str, value: bool, tm
     assert clean(load(tmp_path, f"search: {{strict_domains: {yaml}}}\n")).settings.search.strict_domains is value
 
 
-@pytest.mark.parametrize("effort", ["none", "minimal", "low", "medium", "high", "xhigh", "max"])
-def test_every_effort_that_some_model_knows_is_accepted(effort: str, tmp_path: Path) -> None:
-    loaded = clean(load(tmp_path, f"model_profiles: {{answer: {{reasoning_effort: {effort}}}}}\n"))
-    assert loaded.settings.model_profiles["answer"].reasoning_effort == effort
-
-
 @pytest.mark.parametrize("text", ["gpt 5", "gpt\n5", "gpt-5\x00", "\udcff", "m" * 257, "${MODEL}"])
 def test_a_model_id_is_one_printable_word(text: str, tmp_path: Path) -> None:
     loaded = load(tmp_path, environ={"MODEL_ANSWER": text})
@@ -93,12 +87,6 @@ def test_a_variable_that_a_client_left_as_a_placeholder_is_told_with_where_to_se
     found = problem(load(tmp_path, environ={name: form.format(name)}))
     assert f"got a placeholder left unfilled (not shown) (from env {name}); set {name} where " in found
     assert found.endswith("where the client is started, or take it out of the client's entry.")
-
-
-@pytest.mark.parametrize("yaml", ["5.4", "true", "[gpt-5.4]", '""', '" "'])
-def test_a_model_id_in_the_file_is_text(yaml: str, tmp_path: Path) -> None:
-    found = problem(load(tmp_path, f"model_profiles: {{answer: {{model: {yaml}}}}}\n"))
-    assert found.startswith("model_profiles.answer.model: expected text without blanks, got ")
 
 
 @pytest.mark.parametrize(
@@ -162,27 +150,6 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_known_name(
     assert loaded.settings == Settings()
 
 
-@pytest.mark.parametrize(
-    ("yaml", "key"),
-    [
-        ("responses: {stream: false, json_mode: false}", "responses"),
-        ("style: summary", "style"),
-        ("policy: {search_triggers: [today]}", "policy.search_triggers"),
-        ("policy: {prefer_search_when_unsure: true}", "policy.prefer_search_when_unsure"),
-        ("policy: {requery_attempts: 1}", "policy.requery_attempts"),
-        ("policy: {require_dates_iso: true}", "policy.require_dates_iso"),
-        ("server: {transport: stdio}", "server.transport"),
-        ("openai: {model: {default: gpt-5}}", "openai.model"),
-    ],
-)
-def test_a_key_of_the_older_version_is_a_warning_that_it_was_dropped(yaml: str, key: str, tmp_path: Path) -> None:
-    loaded = load(tmp_path, f"{yaml}\n")
-    assert warning(loaded) == (
-        f"{key}: v0.9 dropped this key, so it does nothing (from {usual_place(tmp_path)}); remove it."
-    )
-    assert loaded.settings == Settings()
-
-
 def test_the_older_example_loads_with_warnings_only(tmp_path: Path) -> None:
     yaml = """
 openai: {api_key_env: OPENAI_API_KEY, base_url: https://api.openai.com/v1}
@@ -229,11 +196,6 @@ def test_a_time_limit_of_nothing_is_the_default_because_no_call_ends_in_a_millis
     loaded = load(tmp_path, environ={"OPENAI_API_TIMEOUT": text})
     assert loaded.settings.request.timeout_ms == value
     assert [f"so {value} is used" in each for each in loaded.warnings] == ([] if text == "1" else [True])
-
-
-def test_the_setting_and_the_argument_of_results_have_one_range(tmp_path: Path) -> None:
-    loaded = clean(load(tmp_path, environ={"SEARCH_MAX_RESULTS": "100"}))
-    assert loaded.settings.search.defaults.max_results == 100
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "Europe/Berlin", "America/Argentina/Buenos_Aires"])

@@ -101,24 +101,6 @@ async def test_rows_go_after_more_than_a_year(tmp_path: Path) -> None:
     assert [row.calls for row in rows(tmp_path, days=9999, now=NOW + 401 * DAY)] == [1]
 
 
-async def test_a_limit_of_the_day_is_kept_by_two_servers_together(tmp_path: Path) -> None:
-    one, other = Ledger(str(tmp_path)), Ledger(str(tmp_path))
-    for number in range(3):
-        assert await (one, other)[number % 2].admit(a_call(str(number)), GUESS, 1.0)
-    with pytest.raises(LimitReached, match=r"\$0\.00 spent today, \$0\.90 held .* \$0\.30 expected"):
-        await other.admit(a_call("4"), GUESS, 1.0)
-    await settle(one, a_call("0"), UNSENT)
-    assert await other.admit(a_call("5"), GUESS, 1.0)
-    assert await other.admit(a_call("6", at=NOW + DAY), GUESS, 0.1), "alone on the next day"
-
-
-async def test_a_row_of_a_server_that_was_killed_counts_its_guess(tmp_path: Path) -> None:
-    await Ledger(str(tmp_path)).admit(a_call("killed"), GUESS, 1.0)
-    assert total(tmp_path) == (1, 0.3, 0.3)
-    with pytest.raises(LimitReached):
-        await Ledger(str(tmp_path)).admit(a_call("next", at=NOW + 7200), GUESS, 0.3)
-
-
 async def test_a_call_of_a_killed_server_holds_the_day_only_for_as_long_as_it_may_take(tmp_path: Path) -> None:
     dear = Amount(1, 60_000, 5.0)
     await Ledger(str(tmp_path)).admit(a_call("killed"), GUESS, 1.0)

@@ -280,26 +280,6 @@ async def test_what_another_server_holds_is_named_and_not_waited_for(tmp_path: P
     assert [row.calls for row in today(tmp_path)] == [1]
 
 
-async def test_calls_at_once_on_several_servers_keep_the_limit_of_the_day(tmp_path: Path) -> None:
-    servers = [asking(with_ledger(tmp_path, day_cost_usd=GUESS * 3.5), *[ok()] * 5) for _ in range(4)]
-    refusals = 0
-
-    async def ask(answers: Asker) -> None:
-        nonlocal refusals
-        try:
-            await answers.answer("Why?")
-        except LimitReached:
-            refusals += 1
-
-    with trio.fail_after(WAIT):
-        async with trio.open_nursery() as nursery:
-            for answers, *_ in servers * 4:
-                nursery.start_soon(ask, answers)
-    sent = sum(len(stub.sent) for *_, stub in servers)
-    assert 3 <= sent == 16 - refusals < 16
-    assert sum(row.usd for row in today(tmp_path)) <= GUESS * 3.5
-
-
 async def test_with_a_broken_ledger_the_limit_of_the_day_is_kept_for_this_server(tmp_path: Path) -> None:
     (tmp_path / FILE).mkdir()
     answers, _, stub = asking(with_ledger(tmp_path, day_cost_usd=COST * 1.5))
@@ -370,20 +350,6 @@ def test_a_server_that_is_killed_leaves_what_its_call_cost_or_its_guess(
     assert done.returncode < 0
     [row] = today(tmp_path)
     assert (row.calls, row.usd, row.guessed) == pytest.approx((1, cost, guessed))
-
-
-@pytest.mark.parametrize("damage", [b"SQLite format 3\0" + b"nothing of the kind" * 400, b"text" * 2000])
-async def test_a_ledger_that_is_broken_or_foreign_is_moved_aside_and_a_new_one_written(
-    damage: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    ledger = trio.Path(tmp_path / FILE)
-    await ledger.write_bytes(damage)
-    answers, _, _ = asking(with_ledger(tmp_path))
-    await answers.answer("Why?")
-    [row] = today(tmp_path)
-    assert row.calls == 1
-    [aside] = await ledger.parent.glob("ledger.sqlite3.broken-*")
-    assert (await aside.read_bytes(), aside.name in caplog.text) == (damage, True)
 
 
 async def test_a_cancel_while_the_day_is_asked_leaves_no_row(tmp_path: Path) -> None:
