@@ -21,7 +21,6 @@ from responses_mcp.commands.clients.entries import (
     find_entries,
     from_the_root,
     judge,
-    plugin_in,
     read_by_server,
     secret_variables,
     server_options,
@@ -157,9 +156,6 @@ def _list(options: argparse.Namespace, machine: Machine) -> None:
             having.add(found.client)
             first = judge(found, Settings())[0]
             say(f"{found.client:<15} {first.found}{f'; {first.fix}' if first.fix else ''}")
-    if "claude-code" in wanted and (plugin := plugin_in(machine)):
-        having.add("claude-code")
-        say(f"{'claude-code':<15} Claude Code has the plugin {plugin}")
     unread = [client for client in wanted if CLIENTS[client].dialect is None]
     without = [client for client in wanted if client not in (*having, *unread)]
     for told, clients in (("no entry", without), ("not read", unread)):
@@ -344,8 +340,6 @@ def _say_others(options: argparse.Namespace, machine: Machine, path: Path) -> No
             if not is_here or found.name != options.name:
                 older = ", which starts the older program" if found.is_older else ""
                 remark(f"{title} also has {found.place}{older}. To take it out: {found.removal}")
-    if options.client == "claude-code" and (plugin := plugin_in(machine)):
-        remark(f"Claude Code also has the plugin {plugin}. To turn it off: claude plugin disable {plugin}")
 
 
 def _say_next_steps(options: argparse.Namespace, entry: Entry, settings: Settings) -> None:

@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -141,11 +142,6 @@ class Entry(NamedTuple):
         return name if is_this else shutil.which(name, path=self.machine.environ.get("PATH", ""))
 
     @property
-    def options(self) -> dict[str, str | None]:
-        """The options of this server that it has, with their values as the client fills them in."""
-        return server_options(self.command)
-
-    @property
     def given(self) -> dict[str, str]:
         """The variables that it sets, as the file has them; a number is the text that clients want."""
         table = as_table(self.said.get(self.of.variables)) or {}
@@ -160,10 +156,9 @@ class Entry(NamedTuple):
 
     def loaded(self) -> LoadedSettings:
         """Load the settings of the server that it starts."""
-        said, home = self.options, str(self.machine.home)
-        return load_settings(
-            self.variables(), config_path=said.get("--config"), toolsets=said.get("--toolsets"), home=home
-        )
+        said, home = server_options(self.command), str(self.machine.home)
+        config, toolsets = said.get("--config"), said.get("--toolsets")
+        return load_settings(self.variables(), config_path=config, toolsets=toolsets, home=home)
 
     def has_value(self, name: str) -> bool:
         """Tell whether the value of a variable stands in it itself."""
@@ -240,9 +235,8 @@ def find_entries(machine: Machine) -> Iterator[Entry | Unreadable]:
             if key == "claude-code" and scope == "user" and isinstance(document, JsonDocument):
                 local = _local_in(document.root, Path(machine.folder))
             found = [Entry(key, file, name, as_table(each) or {}, machine, "local") for name, each in local.items()]
-            found += [
-                Entry(key, file, name, as_table(each) or {}, machine, scope) for name, each in document.entries.items()
-            ]
+            for name, each in document.entries.items():
+                found.append(Entry(key, file, name, as_table(each) or {}, machine, scope))
             yield from (each for each in found if each.is_ours)
 
 
@@ -251,23 +245,6 @@ def _local_in(root: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     projects = as_table(root.get("projects")) or {}
     kept = next((projects[each.as_posix()] for each in (folder, *folder.parents) if each.as_posix() in projects), None)
     return as_table((as_table(kept) or {}).get("mcpServers")) or {}
-
-
-def claude_code_settings(machine: Machine) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Yield Claude Code's files of settings, the user's first, then those of the project, with what they say."""
-    user = machine.named("CLAUDE_CONFIG_DIR", machine.home / ".claude")
-    project = machine.folder / ".claude"
-    for path in (user / "settings.json", project / "settings.json", project / "settings.local.json"):
-        try:
-            yield Path(path), as_table(json.loads(ClientFile(Path(path)).text)) or {}
-        except (Unmergeable, ValueError, RecursionError):
-            continue
-
-
-def plugin_in(machine: Machine) -> str | None:
-    """Return the plugin by which Claude Code starts this server, None if none is turned on."""
-    enabled = [as_table(settings.get("enabledPlugins")) or {} for _, settings in claude_code_settings(machine)]
-    return next((name for each in enabled for name, on in each.items() if on and name.startswith(f"{ENTRY}@")), None)
 
 
 def read_by_server(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -312,10 +289,8 @@ def _verdict(entry: Entry) -> Finding:
     title, where, client = entry.of.title, f"by {entry.place}", entry.of
     arguments, variables = entry.said.get(client.arguments or client.command, []), entry.said.get(client.variables, {})
     if not entry.words or arguments != texts_in(arguments) or variables != entry.given:
-        wrong = (
-            "command" if not entry.words else "list of arguments" if arguments != texts_in(arguments) else "variables"
-        )
-        return fail("clients", f"{title} cannot use it: its {wrong} must be texts, {where}", entry.renewal)
+        told = f"{title} cannot use it: command, arguments and variables must be texts, {where}"
+        return fail("clients", told, entry.renewal)
     shown = without_values(entry.command[0])
     is_relative = os.path.dirname(entry.command[0]) and not os.path.isabs(entry.command[0])  # noqa: PTH117, PTH120
     if is_relative or any("${" in word for word in entry.command):
@@ -331,13 +306,23 @@ def _verdict(entry: Entry) -> Finding:
         return fail("clients", f"{title} starts {shown} without --stdio, so it does not serve, {where}", entry.renewal)
     if entry.said.get("enabled") is False:
         return warn("clients", f"{title} has it turned off, {where}", "set enabled to true there, to use it")
-    if entry.client == "claude-code" and entry.scope == "project":
-        for path, said in claude_code_settings(entry.machine):
-            if entry.name in texts_in(said.get(_REFUSED)):
-                told = f"Claude Code was told not to use it ({_REFUSED} in {path}), {where}"
-                fix = f'run "claude mcp reset-project-choices" here, or take it out of {path}'
-                return fail("clients", told, f'{fix}, then choose "Use this MCP server"')
+    if entry.client == "claude-code" and entry.scope == "project" and (path := _refusing(entry)):
+        told = f"Claude Code was told not to use it ({_REFUSED} in {path}), {where}"
+        fix = f'run "claude mcp reset-project-choices" here, or take it out of {path}'
+        return fail("clients", told, f'{fix}, then choose "Use this MCP server"')
     return ok("clients", f"{title} starts {shown}, {where}")
+
+
+def _refusing(entry: Entry) -> Path | None:
+    """Return the settings of Claude Code by which it does not use this server of a project, None if none say so."""
+    machine = entry.machine
+    user, project = machine.named("CLAUDE_CONFIG_DIR", machine.home / ".claude"), machine.folder / ".claude"
+    for path in (user / "settings.json", project / "settings.json", project / "settings.local.json"):
+        with suppress(Unmergeable, ValueError, RecursionError):
+            said = as_table(json.loads(ClientFile(Path(path)).text)) or {}
+            if entry.name in texts_in(said.get(_REFUSED)):
+                return Path(path)
+    return None
 
 
 def _passed(entry: Entry, openai: OpenAISettings) -> Iterator[Finding]:

@@ -301,18 +301,12 @@ CLIENTS: Final[Mapping[str, Client]] = {
 
 
 def this_executable() -> Path | None:
-    """Return the absolute path of the script that this installation has, None where there is only the module."""
-    folders = Path(sysconfig.get_path("scripts")), Path(sys.executable).parent
-    return executable(sys.argv[0], *folders, windows=os.name == "nt")
-
-
-def executable(program: str, *folders: Path, windows: bool) -> Path | None:
-    """Return the script that runs as `program`, else that in the first of `folders` that has it.
+    """Return the absolute path of the script that this installation has, None where there is only the module.
 
     Links are not followed: the one in the user's `bin` outlives an update, what it leads to may not.
     """
-    file = f"{NAME}.exe" if windows else NAME
-    started = Path(program)
+    file, started = f"{NAME}.exe" if os.name == "nt" else NAME, Path(sys.argv[0])
+    folders = Path(sysconfig.get_path("scripts")), Path(sys.executable).parent
     places = [*([started.with_name(file)] if started.stem == NAME else []), *(folder / file for folder in folders)]
     return next((absolute(place) for place in places if place.is_file()), None)
 

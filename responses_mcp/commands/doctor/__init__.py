@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 import trio
 
 from responses_mcp import __version__
-from responses_mcp.commands.clients.entries import Entry, Unreadable, find_entries, judge, plugin_in
+from responses_mcp.commands.clients.entries import Entry, Unreadable, find_entries, judge
 from responses_mcp.commands.clients.known import CLIENTS, command_of, this_executable, this_machine
 from responses_mcp.commands.doctor.configuration import address_is_wrong, check_configuration, check_program
 from responses_mcp.commands.doctor.handshake import check_handshake, shake_hands
 from responses_mcp.commands.doctor.model_ends import Announced, check_models
-from responses_mcp.commands.doctor.network import ask_for_models, check_surroundings, proxy_secrets
+from responses_mcp.commands.doctor.network import ask_for_models, check_surroundings
 from responses_mcp.commands.findings import Finding, Tell, fail_by, ok, skip, warn
 from responses_mcp.commands.parser import Parser
 from responses_mcp.commands.terminal import (
@@ -80,7 +80,7 @@ def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
     if server is not None:
         subject = subject._replace(command=server)
     # Nothing that is said holds a secret on purpose; what an API or a child process says might.
-    secrets = {*subject.here.openai.secrets, *subject.loaded.settings.openai.secrets, *proxy_secrets()}
+    secrets = {*subject.here.openai.secrets, *subject.loaded.settings.openai.secrets}
     redact = Redactor([each for each in secrets if len(each) >= _SHORTEST_SECRET or not each.isalpha()])
     findings: list[Finding] = []
     brief = on_terminal(sys.stdout) and not (options.all or options.json)
@@ -163,14 +163,7 @@ async def _check(subject: _Subject, redact: Callable[[str], str], tell: Tell, *,
 def _clients(subject: _Subject) -> Iterator[Finding]:
     """Judge the entries; nothing fails but what the one client has that was asked for."""
     client, found = CLIENTS.get(subject.client or ""), subject.found
-    plugin = None
-    with suppress(Stop):
-        plugin = plugin_in(this_machine()) if subject.client in {None, "claude-code"} else None
-    if plugin is not None:
-        beside = any(isinstance(each, Entry) and each.client == "claude-code" for each in found)
-        has, fix = f"Claude Code has the plugin {plugin}", f"to have one of them, run claude plugin disable {plugin}"
-        yield warn("clients", f"{has}, so tools appear twice", fix) if beside else ok("clients", has)
-    elif client is not None and client.dialect is None:
+    if client is not None and client.dialect is None:
         yield ok("clients", f"the file of {client.title} is not read; see its extensions there")
     elif not found and client is not None:
         fix = f'run "{program("install", subject.client or "", "--write")}"'

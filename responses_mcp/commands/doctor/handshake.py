@@ -127,7 +127,11 @@ def check_handshake(handshake: Handshake, clients: Sequence[Client], whose: str 
     yield _start(handshake, clients, whose)
     if handshake.seconds is not None:
         yield ok("stdout", "nothing but messages")
-        yield _exit(handshake.exit_code)
+        code = handshake.exit_code
+        still = f"the server still ran {_ENDS:g} s after" if code is None else f"the server ended with code {code} at"
+        told = f"{still} the end of its input"
+        report = "run it with --debug PATH, and report this with the log"
+        yield ok("exit", told) if code == 0 else fail("exit", told, report)
 
 
 def _start(handshake: Handshake, clients: Sequence[Client], whose: str) -> Finding:
@@ -147,12 +151,3 @@ def _start(handshake: Handshake, clients: Sequence[Client], whose: str) -> Findi
         return ok("start", found)
     fix = "give the client the installed executable, not uvx or a wrapper, or raise its limit for the start"
     return warn("start", f"{found}; too late for {', '.join(hasty)}, where the tools are then missing", fix)
-
-
-def _exit(code: int | None) -> Finding:
-    report = "run it with --debug PATH, and report this with the log"
-    if code is None:
-        return fail("exit", f"the server still ran {_ENDS:g} s after the end of its input", report)
-    if code:
-        return fail("exit", f"the server ended with code {code} at the end of its input", report)
-    return ok("exit", "the server ends with code 0 at the end of its input")

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from responses_mcp.commands.findings import Finding, fail, ok, warn
+from responses_mcp.commands.terminal import counted
 from responses_mcp.settings.model import Profile
 from responses_mcp.settings.schema import BY_KEY
 from responses_mcp.usage.models import family_of
@@ -43,57 +44,39 @@ def check_models(
 ) -> Iterator[Finding]:
     """Judge each configured model once.
 
-    `listed` is what the API has, with what it announces, None if that is not known; what it announces counts more than
-    the table of models. `all_listed` is false for an API that also serves models by names of the user's own.
-    `sources` says where each setting comes from, and so where to change it.
+    `listed` is what the API has, None if that is not known; an end that the API announces counts more than the table of
+    models. `all_listed` is false for an API that also serves models by names of the user's own. `sources` says where
+    each setting comes from, and so where to change it.
     """
-    users: dict[str, list[str]] = {}
-    for name, profile in profiles.items():
-        users.setdefault(profile.model, []).append(name)
-    for model, names in users.items():
-        keys = " and ".join(f"model_profiles.{name}" for name in names)
-        places = " and ".join(dict.fromkeys(_place(name, sources or {}) for name in names))
-        yield _judged(model, keys, places, listed, today, all_listed=all_listed)
+    for model in dict.fromkeys(profile.model for profile in profiles.values()):
+        keys = [f"model_profiles.{name}" for name, profile in profiles.items() if profile.model == model]
+        places = " and ".join(dict.fromkeys(_place(f"{key}.model", sources or {}) for key in keys))
+        family, announced = family_of(model), (listed or {}).get(model, Announced())
+        end, near = None, list[str]()
+        if family is not None and family.end:
+            end, near = date.fromisoformat(family.end), [family.successor]
+        end = announced.end if announced.told else end
+        past = end is not None and end < today
+        what = f"{model} ({' and '.join(keys)})"
+        if listed is not None and model not in listed:
+            what += f" is not among the {counted(len(listed), 'model')} that the API lists for this key"
+            near = near if past else get_close_matches(model, sorted(listed), n=3, cutoff=0.5)
+        fix = f"set {places} to another model" + (f", for instance {' or '.join(near)}" if any(near) else "")
+        if listed is not None and model not in listed:
+            access = ", or give the key's project access to it" if all_listed else ", if no deployment has this name"
+            judged = fail if past or all_listed else warn
+            yield judged("models", f"{what}; it ended on {end}" if past else what, fix if past else fix + access)
+        elif end is None or end - today > _NEAR:
+            told = "was not looked up; no end is announced for the next 60 days"
+            yield ok("models", f"{what} {told if listed is None else 'is listed by the API'}")
+        elif past and listed is None:
+            yield fail("models", f"{what} ended on {end}", fix)
+        else:
+            yield warn("models", f"{what} {f'ended on {end}, and is still listed' if past else f'ends on {end}'}", fix)
 
 
-def _place(name: str, sources: Mapping[str, str]) -> str:
-    """Return where to change the model of a profile: a variable would win over whatever is changed in the file."""
-    key = f"model_profiles.{name}.model"
+def _place(key: str, sources: Mapping[str, str]) -> str:
+    """Return where to change a setting: a variable would win over whatever is changed in the file."""
     kind, _, place = sources.get(key, "").partition(":")
-    if kind == "env":
-        return place
-    if kind == "yaml":
-        return f"{key} in {place}"
-    return f"{key} ({BY_KEY[key].env})" if key in BY_KEY else key
-
-
-def _judged(
-    model: str, keys: str, places: str, listed: Mapping[str, Announced] | None, today: date, *, all_listed: bool
-) -> Finding:
-    family = family_of(model)
-    end, instead = (date.fromisoformat(family.end), family.successor) if family and family.end else (None, "")
-    announced = (listed or {}).get(model, Announced())
-    if announced.told:
-        end = announced.end
-    change = f"set {places} to another model"
-    if listed is not None and model not in listed:
-        near = get_close_matches(model, sorted(listed), n=3, cutoff=0.5)
-        among = "the one model" if len(listed) == 1 else f"among the {len(listed)} models"
-        found = f"{model} ({keys}) is not {among} that the API lists for this key"
-        if end is not None and end < today:
-            return fail(
-                "models", f"{found}; it ended on {end}", change + (f", for instance {instead}" if instead else "")
-            )
-        fix = change + (f", for instance {' or '.join(near)}" if near else "")
-        if all_listed:
-            return fail("models", found, f"{fix}, or give the key's project access to it")
-        return warn("models", found, f"check that a deployment has this name, or {fix}")
-    if end is None or end - today > _NEAR:
-        told = "was not looked up; no end is announced for the next 60 days"
-        return ok("models", f"{model} ({keys}) {told if listed is None else 'is listed by the API'}")
-    fix = f"set {places} to a model that stays" + (f", for instance {instead}" if instead else "")
-    if end >= today:
-        return warn("models", f"{model} ({keys}) ends on {end}", fix)
-    if listed is not None:
-        return warn("models", f"{model} ({keys}) is past its announced end, {end}, and still listed", fix)
-    return fail("models", f"{model} ({keys}) ended on {end}", fix)
+    default = f"{key} ({BY_KEY[key].env})" if key in BY_KEY else key
+    return {"env": place, "yaml": f"{key} in {place}"}.get(kind, default)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Final, NamedTuple, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import trio
 
 from responses_mcp import __version__
+from responses_mcp.commands.clients.files import reason_of
 from responses_mcp.commands.doctor.model_ends import Announced
 from responses_mcp.commands.findings import Finding, Tell, fail, fail_by, ok, warn, with_cure
 from responses_mcp.commands.terminal import counted
@@ -23,7 +24,6 @@ from responses_mcp.responses_api.http.network import PORTS, pool_for, port_of, r
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.response.reply import ReplyBudget, ReplyReader
 from responses_mcp.secrets import Redactor
-from responses_mcp.settings.address import NETWORK_VARIABLES
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
 
 _STEP: Final = 5.0  # seconds for a name or a connection
@@ -67,15 +67,6 @@ def check_surroundings(url: str, *, trust_env: bool) -> tuple[list[Finding], Way
         found = f"{error.message.partition(';')[0].rstrip('.')}, those of {whose}"
         return [ok("proxy", told), fail("certificates", found, cure)], None
     return [ok("proxy", told), ok("certificates", f"those of {whose}, and no other, are trusted")], way
-
-
-def proxy_secrets() -> Iterator[str]:
-    """Yield the passwords of proxies, so that they can be taken out of everything that is said."""
-    for name in NETWORK_VARIABLES:
-        credentials, at, _ = os.environ.get(name, "").rpartition("@")
-        if at:
-            user, _, password = credentials.rpartition("://")[2].partition(":")
-            yield from (password, unquote(password)) if password else (user,)  # a token may stand alone
 
 
 async def ask_for_models(
@@ -192,19 +183,7 @@ def _refused(error: UpstreamError, path: str, *, with_credentials: bool) -> Find
     return judged("http", f"{path}: {found}", fix)
 
 
-# Windows says them in sentences, in its own language.
-_SAID: Final[dict[type, str]] = {
-    ConnectionRefusedError: "connection refused",
-    ConnectionResetError: "connection reset by peer",
-    TimeoutError: "connection timed out",
-}
-
-
-def _reason(error: BaseException) -> str:
+def _reason(error: OSError) -> str:
     """Return the system's word for a failure; Trio puts those of several addresses into a group."""
-    reasons = {
-        _SAID.get(type(each)) or each.strerror.lower(): None
-        for each in causes(error)
-        if isinstance(each, OSError) and each.strerror and each.errno
-    }
-    return ", ".join(reasons) or type(error).__name__
+    failures = [each for each in causes(error) if isinstance(each, OSError) and each.errno]
+    return ", ".join(sorted({reason_of(each).rpartition(": ")[2] for each in failures})) or type(error).__name__

@@ -8,34 +8,10 @@ from typing import Any, Literal
 
 import pytest
 
-from responses_mcp.commands.clients.known import CLIENTS, Machine, Server, command_of, executable, this_executable
+from responses_mcp.commands.clients.known import CLIENTS, Machine, Server, command_of, this_executable
 from responses_mcp.commands.terminal import NAME
-from responses_mcp.settings.schema import SETTINGS
 
 SERVER = Server(command=("x",))
-
-
-@pytest.mark.parametrize(
-    ("program", "windows", "files", "found"),
-    [
-        ("bin/openai-responses-mcp", False, ["bin/openai-responses-mcp"], "bin/openai-responses-mcp"),
-        ("S/openai-responses-mcp", True, ["S/openai-responses-mcp.exe"], "S/openai-responses-mcp.exe"),
-        ("S/openai-responses-mcp.exe", True, ["S/openai-responses-mcp.exe"], "S/openai-responses-mcp.exe"),
-        ("x/__main__.py", False, ["py/openai-responses-mcp"], "py/openai-responses-mcp"),
-        ("", False, ["py/openai-responses-mcp"], "py/openai-responses-mcp"),
-        ("x/__main__.py", False, ["x/__main__.py", "x/openai-responses-mcp"], None),
-        ("bin/openai-responses-mcp", False, [], None),
-    ],
-)
-def test_the_script_is_the_one_that_runs_or_that_is_in_the_folders_of_this_python(
-    tmp_path: Path, program: str, windows: bool, files: list[str], found: str | None
-) -> None:
-    for file in files:
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        (tmp_path / file).touch()
-    expected = None if found is None else tmp_path / found
-    started = str(tmp_path / program) if program else ""
-    assert executable(started, tmp_path / "none", tmp_path / "py", windows=windows) == expected
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
@@ -44,10 +20,6 @@ def test_a_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / NAME).symlink_to("real")
     monkeypatch.setattr(sys, "argv", [str(tmp_path / NAME)])
     assert command_of(this_executable()) == (str(tmp_path / NAME),)
-
-
-def test_without_a_script_the_module_is_started() -> None:
-    assert command_of(None) == (sys.executable, "-m", "responses_mcp")
 
 
 def elsewhere(system: Literal["linux", "mac", "windows"], **environ: str) -> Machine:
@@ -122,32 +94,6 @@ def test_the_client_waits_a_little_longer_than_the_server_and_passes_on_what_it_
 ) -> None:
     entry = CLIENTS[client].entry(server)
     assert {key: entry[key] for key in part} == part
-
-
-@pytest.mark.parametrize(
-    ("client", "server", "env"),
-    [
-        ("claude-code", SERVER, {"OPENAI_API_KEY": "${OPENAI_API_KEY}"}),
-        ("cursor", SERVER, {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}"}),
-        ("vscode", SERVER, {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}"}),
-        ("gemini", SERVER, {"OPENAI_API_KEY": "$OPENAI_API_KEY"}),
-        ("codex", SERVER, {}),
-        ("windsurf", SERVER, {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}"}),
-        ("zed", SERVER, {}),
-        ("goose", SERVER, {}),
-        ("opencode", SERVER, {"OPENAI_API_KEY": "{env:OPENAI_API_KEY}"}),
-        # The server gives up before this client does, which waits for 60 s whatever it is told.
-        ("claude-desktop", SERVER, {"OPENAI_API_TIMEOUT": "55000", "ANSWER_EFFORT": "low"}),
-        ("claude-desktop", replace(SERVER, answer_ms=50_000), {}),
-        ("claude-desktop", replace(SERVER, answer_ms=50_000, search_ms=90_000), {"SEARCH_MAX_ATTEMPTS": "1"}),
-    ],
-)
-def test_the_key_is_passed_on_by_name_and_all_other_variables_are_settings(
-    client: str, server: Server, env: dict[str, str]
-) -> None:
-    found = CLIENTS[client].entry(server).get(CLIENTS[client].variables, {})
-    assert found == env
-    assert set(found) <= {setting.env for setting in SETTINGS} | {"OPENAI_API_KEY"}
 
 
 @pytest.mark.parametrize(
