@@ -36,6 +36,7 @@ from responses_mcp.settings.address import is_loopback
 log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds for a TCP connection with its look-up, and again for each TLS handshake
+_WINSOCK: Final = 10_000  # from here on, numbers of errors are those of sockets on Windows
 READ_BYTES: Final = 64 * 1024  # at once
 BULK_BYTES: Final = 16 * 1024  # in one read, above which it waits for its turn: what is done with it takes a while
 LAST_BYTES: Final = 0.25  # seconds for a reply to end when its reader has enough, so that its connection can be kept
@@ -450,5 +451,15 @@ def _not_connected(what: str, error: Exception, host: str, route: Route) -> Conn
         return ConnectionFailed(f"No connection to the API: {shortage}", retryable=True)
     else:
         reasons = [each for each in causes(error) if isinstance(each, OSError) and each.strerror]
-        why = (reasons[-1].strerror or "").rpartition(": ")[2] if reasons else str(error) or type(error).__name__
+        why = _words(reasons[-1]) if reasons else str(error) or type(error).__name__
     return ConnectionFailed(f"{what} ({why}); {cure}", retryable=not isinstance(tls, ssl.SSLCertVerificationError))
+
+
+def _words(error: OSError) -> str:
+    """Return what the system says of an error."""
+    number = error.errno or 0
+    if sys.platform == "win32" and number >= _WINSOCK:  # Trio has no words for them
+        import ctypes  # noqa: PLC0415  # for this alone
+
+        return ctypes.FormatError(number).strip().rstrip(".")
+    return (error.strerror or type(error).__name__).rpartition(": ")[2]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from itertools import repeat
@@ -25,7 +25,7 @@ from responses_mcp.responses_api.response.parser import (
     search_actions,
 )
 from responses_mcp.responses_api.response.sources import read_date
-from responses_mcp.responses_api.response.web_pages import address, is_within, page_key, shown
+from responses_mcp.responses_api.response.web_pages import LINK, address, is_within, page_key, shown
 from responses_mcp.sanitization import line_at
 from responses_mcp.secrets import Redact
 from responses_mcp.usage.models import Usage
@@ -40,6 +40,8 @@ _MOST_BROKEN = 100  # beginnings of objects that are none: each may be read to t
 _BROKEN = re.compile(r',(?=\s{0,99}[}\]])|(\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))|\\')
 _EMPTY_LIST = re.compile(r"\[\s*\]")
 _WRAPPED = re.compile(r"\A(?:\[[^\[\]]*\]\(|<)(\S+)[)>]\Z")
+_CITING = re.compile(rf"\(?(?:{LINK}|https?://\S+)[),;.]*")
+_BULLET = re.compile(r"\A[\s.,;:。、)]*(?:[-*+•>#]+\s+|[0-9]{1,3}[.)]\s+)*")
 
 # What models call the members instead, without case and underscores.
 _OTHER_NAMES = {"link": "url", "description": "snippet", "date": "publisheddate", "score": "relevancescore"}
@@ -94,7 +96,7 @@ def read_results(
     text = joined_text(messages, "output_text", "text", redact)
     newest = date.fromisoformat(today) + timedelta(days=1)  # on some islands it has begun
     listed = [_page(item, newest, redact) for item in listed_items(text)]
-    cited = [each for each in annotations_of(messages) if each.get("type") == "url_citation"]
+    cited = list(_cited(messages, redact, quoted=not listed))
     actions = search_actions(items)
     looks = repeat(None, MOST_SOURCES)
     consulted = [source for action in actions for source in (action, *objects(action.get("sources"), looks))]
@@ -116,6 +118,21 @@ def read_results(
     pages = [page for page in pages if not is_within(page.url, blocked)]
     named = (replace(page, title=page.title or page.url.split("/")[2]) for page in pages[:limit])
     return SearchResults(tuple(named), len(pages), sum(page_key(page.url) not in seen for page in listed))
+
+
+def _cited(messages: list[list[JsonObject]], redact: Redact, *, quoted: bool) -> Iterator[JsonObject]:
+    """Yield the annotations that cite a page; with `quoted` each with its line, from the citation before it on."""
+    texts = [text_at(part, "text") for parts in messages for part in parts]
+    # Behind a mask the words of an annotation are elsewhere, and without it they may be half a secret.
+    text = texts[0] if quoted and len(texts) == 1 and redact(texts[0]) == texts[0] else ""
+    done = 0
+    for annotation in annotations_of(messages):
+        if annotation.get("type") == "url_citation":
+            end, line = annotation.get("end_index"), ""
+            if isinstance(end, int) and done < end <= len(text):
+                line = text[max(done, end - _LONGEST_SNIPPET) : end].rstrip().rpartition("\n")[2]
+                done = end
+            yield {**annotation, "snippet": _BULLET.sub("", _CITING.sub(" ", line))}
 
 
 def _page(mention: JsonObject, newest: date, redact: Redact) -> SearchResult:

@@ -27,10 +27,11 @@ _UTM = r"utm_source=(?:openai|chatgpt\.com)"
 # Once, or twice, and what is behind it: at a word character of a URL, or at a point that goes on, it is another value.
 _TRACKED = re.compile(rf"([?&]){_UTM}(?:&{_UTM}|)(?:(&)|(?![A-Za-z0-9_%+~-]|\.[A-Za-z0-9]))")
 
-_LINKED = r"\[([^\[\]]*)\]\((?:[^()\s]++|\([^()\s]*+\))+\)"
-_LINK = re.compile(_LINKED)  # its group is what a reader sees
+LINK = r"\[([^\[\]]*)\]\((?:[^()\s]++|\([^()\s]*+\))+\)"
+"""A pattern of a Markdown link; its group is what a reader sees."""
+_LINK = re.compile(LINK)
 # Links in parentheses are how models cite: they name a page that the result names already.
-_CITED = re.compile(rf" ?\((?:{_LINKED}[,;\s]*)+\)")
+_CITED = re.compile(rf" ?\((?:{LINK}[,;\s]*)+\)")
 
 # At most one pair in another counts as paired.
 _PAIRED_PARENTHESES = re.compile(r"(?:[^()]++|\((?:[^()]++|\([^()]*\))*\))*")

@@ -115,11 +115,28 @@ def test_the_limit_cuts_and_the_total_counts_before_it(limit: int, count: int) -
     assert (len(result.results), result.total_count) == (count, 7)
 
 
-def test_prose_is_read_by_its_citations() -> None:
-    assert [(each.title, each.url, each.snippet) for each in read(bodies.searched()).results] == [
-        ("PEP 745 – Python 3.14 Release Schedule", PEP, ""),
-        ("What’s new in Python 3.14", NEWS, ""),
-    ]
+def test_prose_is_read_by_its_citations_with_the_words_before_them_as_snippets() -> None:
+    first, second = read(bodies.searched()).results
+    snippet = "Python 3.14 came out on 7 October 2025"
+    assert first == SearchResult("PEP 745 – Python 3.14 Release Schedule", PEP, snippet)
+    assert (second.url, second.snippet) == (NEWS, "It brought template strings")
+
+
+@pytest.mark.parametrize(("text", "covered"), [
+    ("- The sky too.\n- The sea is blue.", "The sea is blue."),
+    ("The sea is blue. ([a.jp](https://a.jp/x_(y)))", "([a.jp](https://a.jp/x_(y)))"),
+    ("The sea is blue. [a.jp](https://a.jp), [b.jp](https://b.jp)", "[a.jp](https://a.jp), [b.jp](https://b.jp)"),
+    ("The sea is blue. https://a.jp", "https://a.jp"),
+])  # fmt: skip
+def test_the_words_of_an_annotation_or_those_before_its_links_are_the_snippet(text: str, covered: str) -> None:
+    annotation = bodies.url_citation(PEP, "Colours", text.index(covered), len(text))
+    assert read(bodies.answer(text, annotations=[annotation])).results[0].snippet == "The sea is blue."
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, -1), (0, 10**9), (None, None), ("0", "3"), (2**70, 2**70)])
+def test_places_that_are_none_give_no_snippet(start: Any, end: Any) -> None:
+    annotation = {"type": "url_citation", "url": PEP, "title": "T", "start_index": start, "end_index": end}
+    assert read(bodies.answer("Some text.", annotations=[annotation])).results == (SearchResult("T", PEP, ""),)
 
 
 # Nothing
