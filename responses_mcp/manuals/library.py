@@ -26,7 +26,7 @@ from responses_mcp.manuals.index.update import Changes, Manual, Vanished, begin,
 from responses_mcp.manuals.requests import FindRequest, SearchRequest
 from responses_mcp.manuals.requests.paths import lies_below
 from responses_mcp.manuals.results.search_results import Unsearched
-from responses_mcp.manuals.search.contract import find, packed
+from responses_mcp.manuals.search.contract import find, packed, unseen_of
 from responses_mcp.manuals.search.everywhere import Everywhere, Ranked
 from responses_mcp.manuals.search.meaning import Meaning
 from responses_mcp.manuals.search.query import query as taken_apart
@@ -52,7 +52,7 @@ class FoundEverywhere(NamedTuple):
     """What a search of several manuals found, and what it did not search.
 
     `no_such_path` is the path that was asked for, if all was searched and nothing is at or below it. `covered` is what
-    part of the question the best sections have. `slow` tells that there was no time to search all that is indexed.
+    part of the question the best sections have.
     `unknown` are words of the question that no manual has.
     """
 
@@ -60,7 +60,6 @@ class FoundEverywhere(NamedTuple):
     unsearched: Sequence[Unsearched]
     no_such_path: str | None = None
     covered: float = 1.0
-    slow: bool = False
     unknown: tuple[str, ...] = ()
 
 
@@ -137,9 +136,8 @@ class Library:
                     reader,
                     self._settings,
                     check,
+                    unseen=unseen_of(len(unscanned), unlisted=changes is None or not changes.whole),
                     unfinished=not finished,
-                    unscanned=len(unscanned),
-                    unlisted=changes is None or not changes.whole,
                     meaning=meaning,
                 )
                 finished = finished and payload["gate_runs"][0]["cutoff_reason"] != TIME_BUDGET
@@ -197,13 +195,12 @@ class Library:
             except OutOfTime:
                 late.append(name)
         told = {each.manual_id for each in unsearched if each.reason == TIME_BUDGET}
-        slow = [Unsearched(name, TIME_BUDGET, None) for name in late if name not in told]
-        unsearched += slow
+        unsearched += [Unsearched(name, TIME_BUDGET, None) for name in late if name not in told]
         no_such_path = None if there or unsearched else request.path_prefix
         if everywhere is None:
-            return FoundEverywhere([], unsearched, no_such_path, slow=bool(slow))
+            return FoundEverywhere([], unsearched, no_such_path)
         ranked = self._shown(everywhere, request.limit)
-        return FoundEverywhere(ranked, unsearched, no_such_path, everywhere.covered(), bool(slow), everywhere.unknown)
+        return FoundEverywhere(ranked, unsearched, no_such_path, everywhere.covered(), everywhere.unknown)
 
     def _shown(self, everywhere: Everywhere, most: int) -> list[tuple[Ranked, Shown]]:
         """Return the best rows with what they show, but those that another process has taken out meanwhile."""

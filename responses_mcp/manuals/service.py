@@ -43,15 +43,13 @@ from responses_mcp.manuals.requests import (
 )
 from responses_mcp.manuals.requests.paths import parts_of
 from responses_mcp.manuals.requests.uris import Place, Position
-from responses_mcp.manuals.results.cache import Embedding, FindCache
+from responses_mcp.manuals.results.kept import Embedding, FindCache, Traces
 from responses_mcp.manuals.results.search_results import (
     OUT_OF_TIME,
     SearchResults,
     SearchRow,
     Unsearched,
-    meant_by,
 )
-from responses_mcp.manuals.results.traces import Traces
 from responses_mcp.manuals.threads import Threads, Times
 from responses_mcp.manuals.updating import Report, Updating
 from responses_mcp.under_trio import opened, require_trio
@@ -177,8 +175,7 @@ class Manuals:
         found, why, others = await self._rebuilding(
             lambda: self._search(request, list(dict.fromkeys(names)), deadline, on_phase)
         )
-        meant = meant_by(found.no_such_path, names, "manual_id {}", " and path_prefix {}")
-        results = replace(_results(found, why), meant=meant)
+        results = _results(found, why)
         fits = not (results.fits_badly or (results.unknown and results.was_in_time))
         if fits or results.no_such_path is not None:
             return results
@@ -281,7 +278,7 @@ class Manuals:
         changes = await self._updating.updated(request.manual_id, deadline, report, request.query, first)
         vector = None
         generation = 0
-        if not self._cache.bypassed(request) and self._cache.may_answer(request):
+        if not self._cache.bypassed(request):
             generation = await self._threads.run(lambda library, check: library.generation(request.manual_id, check))
             if self._embedding is not None:
                 vector = await self._threads.run(lambda _, __: self._cache.vector(request))
@@ -303,14 +300,8 @@ class Manuals:
             payload["applied"]["ranked_by"] = "words and meaning" if by_meaning else "words"
             payload["applied"]["meaning_failure_reason"] = why
         payload["applied"].update(lookup.applied())
-        self._cache.store(
-            request,
-            found.generation,
-            payload,
-            elapsed_ms=elapsed_ms(),
-            complete=found.complete and why is None,
-            vector=vector,
-        )
+        if found.complete and why is None:
+            self._cache.store(request, found.generation, payload, elapsed_ms=elapsed_ms(), vector=vector)
         return payload
 
     async def _search(
@@ -386,7 +377,6 @@ def _results(found: FoundEverywhere, why: str | None) -> SearchResults:
             shown.match_line,
             shown.char_offset,
             shown.snippet,
-            bool(shown.words),
         )
         for each, shown in found.ranked
     ]
@@ -396,7 +386,6 @@ def _results(found: FoundEverywhere, why: str | None) -> SearchResults:
         why,
         found.no_such_path,
         covered=found.covered,
-        slow=found.slow,
         unknown=found.unknown,
     )
 

@@ -7,20 +7,16 @@ import unicodedata
 from functools import lru_cache
 from typing import Final
 
-# Soft hyphens, zero-width characters, marks of direction, variation selectors; and halves of surrogate pairs, which no
-# database can hold.
+# Soft hyphens, zero-width characters, marks of direction and of trade, variation selectors; and halves of surrogate
+# pairs, which no database can hold.
 _UNSEEN: Final = re.compile(
-    "[\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+    "[\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2120\u2122\ufe00-\ufe0f\ufeff"
     "\ud800-\udfff\U000e0000-\U000e01ef]+"
 )
 # Marks on one letter are sorted by NFKC in time in proportion to their square, so it is given pieces. Each ends before
 # a character that joins nothing before it, unless there is none in 500.
 _PIECE: Final = re.compile("(?s:.{1,500})[^\0-\x7f\u3001\u3002\u4e00-\u9fff]{0,500}")
-# What NFKC would join to the word before it: marks of trade, and the numbers of notes. Units as in km² stay whole.
-_NOTE: Final = "[\u00b2\u00b3\u00b9\u2070\u2074-\u2079]"
-_RAISED: Final = re.compile(rf"[\u2120\u2122]+|(?<=[A-Za-z]{{3}})(?![\u00b2\u00b3]){_NOTE}+|(?<=[A-Za-z]{{4}}){_NOTE}+")
 _LONGEST_WORD: Final = 200  # characters
-_MAY_BE_RAISED: Final = re.compile("[\u00b2\u00b3\u00b9\u2070-\u2079\u2120\u2122]")
 _ACCENTS: Final = re.compile("([a-z\u0370-\u03ff\u0400-\u04ff])[\u0300-\u036f]+")
 _DASH: Final = re.compile("[\u2010-\u2015\u2043\u2212]")  # those that NFKC leaves
 
@@ -37,8 +33,6 @@ _SCRIPT_RUN: Final = re.compile(
     r"|[\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"  # kanji, hangul
     rf"|[^\W{CJK}]+"  # words of alphabets, and numbers
 )
-KATAKANA_WORD: Final = re.compile(f"{_KATAKANA}{{3,}}")
-"""A word that somebody chose to write so, and that is cut as meant, unlike most of Japanese."""
 _HIRAGANA: Final = re.compile(r"[\u3041-\u3096\u309d-\u309f]+")
 
 # Folded ones; signs that Unicode has among them, such as ÷, are none.
@@ -72,7 +66,7 @@ def prepared(text: str) -> str:
     """Return a text as tokens are made of it: folded like `normalise`, but with its capitals and blanks."""
     if text.isascii():
         return text
-    pieces = _PIECE.findall(without_raised(_UNSEEN.sub("", text)))
+    pieces = _PIECE.findall(_UNSEEN.sub("", text))
     return _DASH.sub("-", "".join(unicodedata.normalize("NFKC", each) for each in pieces)).replace("\u2019", "'")
 
 
@@ -103,14 +97,7 @@ _ALIKE: Final = _Alike({ord("\n"): "\n"})
 
 def alike(text: str) -> str:
     """Return a text as `prepared` does, and as long as before, so that places in it are places in the text."""
-    return text if text.isascii() else without_raised(text).translate(_ALIKE)
-
-
-def without_raised(text: str) -> str:
-    """Return a text as written with blanks for what is raised behind its words, as many as there were characters."""
-    if not _MAY_BE_RAISED.search(text):
-        return text
-    return _RAISED.sub(lambda raised: " " * len(raised[0]), text)
+    return text if text.isascii() else text.translate(_ALIKE)
 
 
 def foldable(text: str) -> str:

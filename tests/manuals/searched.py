@@ -64,7 +64,7 @@ def found(reader: Reader, query: str, *required: str, **given: Any) -> Any:
     """Search, and return the payload with its rows in full."""
     payload = find_in(reader, query, *required, **given)
     rows = page(packed(payload, ()), HitsRequest("", "integrated_top", 0, 1000), compact=False)["items"]
-    return {**payload, "candidates": rows}
+    return {**payload, "candidates": [{**row["ref"], **row} for row in rows]}
 
 
 def paths(payload: Mapping[str, Any]) -> list[str]:

@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from responses_mcp.manuals.requests import SearchRequest
 from responses_mcp.manuals.service import open_manuals
@@ -75,13 +73,6 @@ def test_a_code_is_one_word_and_comes_before_its_parts_far_apart() -> None:
     assert first["token_hits"] == {"e-104": 1}
 
 
-def test_a_code_that_is_asked_for_without_its_dash_is_found_and_one_without_a_dash_comes_first() -> None:
-    dashed = {"dashed.md": "# Errors\nWhen the display shows E-104, empty the tank.\n"}
-    assert paths(found(manual({**OTHERS, **dashed}), "エラーE104", "zzqq"))[0] == "dashed.md"
-    plain = {"plain.md": "# Errors\nWhen the display shows E104, empty the tank.\n"}
-    assert paths(found(manual({**OTHERS, **dashed, **plain}), "エラーE104", "zzqq"))[:2] == ["plain.md", "dashed.md"]
-
-
 @pytest.mark.parametrize(
     ("asked", "parts"),
     [("新予備電源", ["予備電"]), ("予備電源", ["予備電"]), ("電源予備", ["予備"]), ("予備点検表", ["予備", "点検"])],
@@ -109,36 +100,7 @@ def test_scores_stay_below_1_however_many_numbers_are_asked_for() -> None:
     reader = manual({**OTHERS, "table.md": f"# {numbers}\n{numbers}\n"})
     (first, *_) = found(reader, numbers, "zzqq")["candidates"]
     assert first["path"] == "table.md"
-    assert 0.2 < first["score_lexical"] <= 1
-
-
-@pytest.mark.parametrize("terms", [("glass",), ("part",), ("red", "glass"), ("012",), ("lamp", "009")])
-def test_a_required_term_leaves_the_first_half_among_the_hits(terms: tuple[str, ...]) -> None:
-    plain = found(MANY, "red lamp of glass", "zzqq", max_candidates=20)
-    required = found(MANY, "red lamp of glass", *terms, max_candidates=20)
-    assert set(paths(plain)[:10]) <= set(paths(required))
-
-
-GARDEN = manual(
-    {
-        f"{n}.md": f"# {'Lamp' if n % 3 else 'Door'} {n}\nThe {'red' if n % 2 else 'blue'} one, {'of glass' * (n % 5)}, "
-        f"hangs by the {'pond' if n % 4 else 'gate'}.\n"
-        for n in range(12)
-    }
-)
-
-
-@given(
-    st.lists(
-        st.sampled_from(["lamp", "door", "red", "blue", "glass", "pond", "gate", "hangs", "7", "zzqq"]),
-        min_size=1,
-        max_size=2,
-    )
-)
-def test_a_required_term_takes_no_row_away_where_there_is_room_for_all(terms: list[str]) -> None:
-    plain = found(GARDEN, "a red lamp of glass by the pond", "zzqq")
-    required = found(GARDEN, "a red lamp of glass by the pond", *dict.fromkeys(terms))
-    assert set(paths(plain)) <= set(paths(required))
+    assert 0.2 < first["score"] <= 1
 
 
 @pytest.mark.parametrize("term", ["how", "should", "HOW", "lamps", "cleaning"])
@@ -193,19 +155,6 @@ def test_a_required_term_that_the_question_lacks_chooses_among_what_fits_alike(t
     assert list(scores_of_care(term))[:2] == ["wanted.md", f"{term}.md"]
 
 
-def test_a_required_term_counts_for_more_the_rarer_it_is() -> None:
-    plain = scores_of_care("zzqq")
-    lifts = {term: scores_of_care(term)[f"{term}.md"] - plain[f"{term}.md"] for term in ("plenty", "zebra")}
-    assert lifts["plenty"] < lifts["zebra"] / 2
-
-
-@pytest.mark.parametrize("other", ["the", "hall", "zzqq"])
-def test_a_term_that_asks_for_nothing_more_takes_nothing_from_the_other(other: str) -> None:
-    plain = scores_of_care(other, "zzqq")["zebra.md"]
-    alone, both = scores_of_care("zebra")["zebra.md"], scores_of_care("zebra", other)["zebra.md"]
-    assert both - plain > 0.7 * (alone - scores_of_care("zzqq")["zebra.md"])
-
-
 def test_a_required_term_that_stands_within_other_words_lifts_hardly() -> None:
     plain = scores_of_care("zzqq")["catalogue.md"]
     assert scores_of_care("log")["catalogue.md"] - plain < (scores_of_care("catalogue")["catalogue.md"] - plain) / 4
@@ -219,9 +168,9 @@ def test_where_the_question_tells_nothing_a_required_term_decides(question: str)
 
 
 def test_a_term_that_nobody_has_changes_nothing() -> None:
-    def rows(*terms: str) -> list[tuple[str, float, float]]:
+    def rows(*terms: str) -> list[tuple[str, float]]:
         answer = found(MANY, "red lamp of glass", *terms)
-        return [(row["path"], row["score"], row["score_lexical"]) for row in answer["candidates"]]
+        return [(row["path"], row["score"]) for row in answer["candidates"]]
 
     assert rows("qqzz", "zzqq") == rows("zzqq")
     assert rows("glass", "zzqq") == rows("zzqq", "glass") == rows("glass")

@@ -73,7 +73,7 @@ async def test_what_has_changed_is_found_and_rows_come_best_first(root) -> None:
         assert [(row.manual_id, row.path, row.line, row.title) for row in found.rows] == [
             ("shop", "99.md", 1, "Title 99")
         ]
-        assert found.rows[0].ref == {"manual_id": "shop", "path": "99.md", "start_line": 1}
+        assert found.rows[0].as_json()["ref"] == {"manual_id": "shop", "path": "99.md", "start_line": 1}
         snippet = found.rows[0].snippet
         assert snippet is not None
         assert (snippet.text, snippet.text[snippet.begin : snippet.end]) == ("apples number99", "number99")
@@ -131,8 +131,6 @@ async def test_parts_of_a_name_draw_no_place_away_from_other_words(tmp_path) -> 
         ("getElementById", "An element is a node."),
         ("snakeCaseName", "Set snake_case_name here."),
         ("0xDEADBEEF", "DEADBEEF is the mark."),
-        ("gearbox", "The gearbox² is shut."),
-        ("brand", "Runs on Brand™Server only."),
     ],
 )
 async def test_the_place_is_where_another_spelling_or_a_part_of_a_word_stands(tmp_path, asked, written, kind) -> None:
@@ -234,8 +232,6 @@ async def test_time_that_runs_out_while_manuals_are_ranked_leaves_those_that_wer
         found = await searched(manuals)
     assert places(found) == {"garage"}
     assert reasons(found) == {"shop": "time_budget", "yard": "time_budget"}
-    assert found.reason is not None
-    assert found.reason.endswith("; ask in fewer words, or name manual_id or path_prefix")  # another would be as slow
 
 
 async def test_many_manuals_are_asked_for_a_word_once_each_and_the_question_is_taken_apart_once(

@@ -300,8 +300,6 @@ async def test_a_find_cancelled_at_any_stage_ends_at_once_and_is_in_nobodys_way(
 ) -> None:
     gate = held(monkeypatch, stage)
     async with opened(root, tmp_path / "index") as manuals:
-        if stage == "generation":  # which matters only to a question that is in the cache
-            await manuals.find(asked(use_cache=True))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(manuals.find, asked(use_cache=True))
             await gate.wait()

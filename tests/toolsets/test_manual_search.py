@@ -102,18 +102,6 @@ async def test_a_path_may_be_composed_in_another_way(tmp_path: Path, prefix: str
         assert row["ref"]["path"].endswith("/vu.md")
 
 
-async def test_a_path_of_which_each_name_is_composed_in_another_way_is_found(tmp_path: Path) -> None:
-    write(tmp_path, "m/\u00e9/a\u0300/vu.md", "# A\n\ngasket\n")
-    write(tmp_path, "m/\u00e9/b/vu.md", "# A\n\ngasket\n")
-    async with desk(settings_for(tmp_path)) as here:
-        for _ in range(2):
-            assert [row["ref"]["path"] for row in await rows(here, "gasket", path_prefix="e\u0301/\u00e0")] == [
-                "\u00e9/a\u0300/vu.md"
-            ]
-        assert len(await rows(here, "gasket", path_prefix="e\u0301")) == 2
-        assert await rows(here, "gasket", path_prefix="\u00e9/a") == []
-
-
 async def test_a_path_finds_what_a_search_of_the_whole_manual_would_have_no_room_for(root: Path) -> None:
     for number in range(400):
         write(root, f"pumps/many/{number}.md", "# Pump\n\nThe pump, the pump, a pump.\n")
@@ -177,13 +165,9 @@ async def test_a_question_of_which_no_section_has_much_is_said_to_fit_badly(
         ("treat cats with Xylitolum and ringwrom", "xylitolum, ringwrom"),
         ("バルブのボーナス", "ボーナス"),
         ("treat cats", None),
-        ("treat the Cat's ringworm", None),
         ("バルブの掃除方法", "掃除方法"),
-        ("バルブの電極を閉める", None),
         ("相続税のバルブ", "相続税"),
-        ("漢方薬 バルブ", "漢方薬"),
         ("バルブは何円ですか、何日で届きますか", None),
-        ("バルブの幾何学", "幾何学"),
         ("庭のバルブ", "庭"),
         ("毎晩決まったバルブ", None),
         ("open FileHandle", None),
@@ -191,27 +175,15 @@ async def test_a_question_of_which_no_section_has_much_is_said_to_fit_badly(
         ("valves treat", None),
         ("treat 1,000 cats", "1,000"),
         ("cats,ringworm/xyzzy,treat", "xyzzy"),
-        ("treat cats with plugh/xyzzy", "plugh, xyzzy"),
         ("treat cats.md", None),
         ("openable of the file", "openable"),
-        ("openness of the file", None),
         ("引き出物のバルブ", None),
-        ("error E-999", "e-999"),
         ("E999 error", "e999"),
         ("エラー E-999 のバルブ", "エラー, e-999"),
-        ("バルブ K-99", "k-99"),
-        ("treat cats by x86_99", "x86_99"),
         ("valve TN-4100K or tn4100k", None),
-        ("valve AB12345678, 様式M7", None),
-        ("様式M8 のバルブ", "m8"),
         ("valve TN-4100 or tn4100", "tn-4100"),
-        ("valve TN9999K", "tn9999k"),
-        ("valve tn-999-k", "tn-999-k"),
-        ("バルブと駐輪場何台", "駐輪場何台"),
         ("treat cats read-only, state-of-the-file", None),
-        ("treat cats on the 104 and 999", None),
         ("Übergröße of cats", "ubergrosse"),
-        ("Grüße, cats", None),
     ],
 )
 async def test_words_of_the_question_that_no_manual_has_are_told(
@@ -240,14 +212,6 @@ async def test_a_file_that_cannot_be_searched_keeps_no_word_from_being_told(tmp_
         assert found["note"].endswith("Nothing that was searched has, spelled like this: ringwrom.")
 
 
-async def test_how_many_is_no_word_that_a_good_answer_lacks(tmp_path: Path) -> None:
-    write(
-        tmp_path, "m/a.md", "# バルブ\n\nバルブは注文から三日かかる。\n\n# 電極\n\n電極の話。\n\n# 別\n\n漢方薬の話。\n"
-    )
-    async with desk(settings_for(tmp_path)) as here:
-        assert "note" not in await searched(here, "バルブは何日で届きますか")
-
-
 @pytest.mark.parametrize("query", ["犬を連れて泊まれる部屋", "犬は泊まれますか", "泊まれる犬"])
 async def test_a_word_of_one_kanji_is_found_in_a_sentence(tmp_path: Path, query: str) -> None:
     for number in range(12):
@@ -255,16 +219,6 @@ async def test_a_word_of_one_kanji_is_found_in_a_sentence(tmp_path: Path, query:
     write(tmp_path, "m/pets.md", "# ペット同伴\n\n小型の犬と猫は、届け出れば同室できます。\n")
     async with desk(settings_for(tmp_path)) as here:
         assert (await searched(here, query))["results"][0]["ref"]["path"] == "pets.md"
-
-
-async def test_a_word_that_nobody_has_is_found_by_another_of_its_family(tmp_path: Path) -> None:
-    for number in range(20):
-        write(tmp_path, f"m/{number}.md", f"# Topic {number}\n\nSome words about timeout {number}.\n")
-    write(tmp_path, "m/clock.md", "# Timeout manager\n\nIt has a clock.\n")
-    async with desk(settings_for(tmp_path)) as here:
-        found = await searched(here, "timeout management")
-        assert found["results"][0]["ref"]["path"] == "clock.md"
-        assert found["note"].endswith("No manual searched has, spelled like this: management.")
 
 
 @pytest.mark.parametrize("query", ["unscrew", "grease", "締める", "torque", "a/b"])
@@ -297,23 +251,10 @@ async def test_line_ends_that_json_writes_as_numbers_are_none_of_the_file(
             assert "zorgonium valve opens" in page["text"]
 
 
-async def test_a_word_that_one_manual_has_is_not_looked_for_by_its_family_in_the_others(tmp_path: Path) -> None:
-    write(tmp_path, "keyboard/keys.md", "# Control keys\n\nHold Control.\n")
-    write(tmp_path, "cluster/ingress.md", "# Ingress\n\nThe controller watches it, and others do as well.\n")
-    async with desk(settings_for(tmp_path)) as here:
-        found = await searched(here, "controller")
-        assert [each["ref"]["path"] for each in found["results"]] == ["ingress.md"]
-
-
-async def test_a_path_that_begins_with_the_name_of_a_manual_is_told_how_to_be_passed(root: Path) -> None:
+async def test_a_path_that_is_nowhere_is_told(root: Path) -> None:
     async with desk(settings_for(root)) as here:
-        for path, meant in (
-            ("pumps", " Did you mean manual_id pumps?"),
-            ("pumps/care", " Did you mean manual_id pumps and path_prefix care?"),
-            ("nowhere", ""),
-        ):
-            found = await searched(here, "seals", path_prefix=path)
-            assert found["note"] == f"Nothing is at or below '{path}'; check the path.{meant}"
+        found = await searched(here, "seals", path_prefix="pumps")
+        assert found["note"] == "Nothing is at or below 'pumps'; check the path."
 
 
 async def test_links_in_titles_are_shown_as_their_text_and_rules_of_tables_are_no_part_of_a_snippet(
@@ -371,20 +312,6 @@ async def test_a_code_is_found_with_hyphens_and_without_in_any_case(tmp_path: Pa
     async with desk(settings_for(tmp_path)) as here:
         found = await searched(here, query)
         assert found["results"][0]["ref"]["path"] == "a.md"
-        assert "note" not in found
-
-
-@pytest.mark.parametrize("query", ["SHA-256", "SHA256"])
-async def test_a_code_that_stands_in_many_sections_in_another_spelling_lacks_nothing(
-    tmp_path: Path, query: str
-) -> None:
-    for number in range(40):
-        write(
-            tmp_path, f"keys/{number}.md", f"# Page {number}\n\n{'Made with SHA-256.' * (number < 24)} It is a page.\n"
-        )
-    async with desk(settings_for(tmp_path)) as here:
-        found = await searched(here, query)
-        assert found["results"]
         assert "note" not in found
 
 
@@ -603,19 +530,6 @@ async def test_each_entry_of_json_of_long_lines_is_shown_and_read_at_the_match(t
             assert f"needle{number}q" in page["text"]
 
 
-async def test_json_of_many_lines_is_read_from_the_line_of_the_match(tmp_path: Path) -> None:
-    entries = [{"id": number, "text": "lorem ipsum dolor sit amet"} for number in range(3000)]
-    entries[2345]["text"] = "a blue gasket"
-    text = write(tmp_path, "m/many.json", json.dumps(entries, indent=1))
-    line = text[: text.index("a blue")].count("\n") + 1
-    async with desk(settings_for(tmp_path)) as here:
-        [row] = await rows(here, "blue gasket")
-        assert row["match_line"] == line
-        assert row["ref"] == {"tool": "manual_scan", "manual_id": "m", "path": "many.json", "start_line": line}
-        page = await here.call("manual_scan", **row["ref"], max_chars=256)
-        assert page["text"].lstrip().startswith('"text": "a blue gasket"')
-
-
 @pytest.mark.parametrize(
     ("path", "asked", "name"),
     [
@@ -750,35 +664,6 @@ async def test_titles_are_shown_without_anchors_and_tags(tmp_path: Path) -> None
 
 
 # By which words
-
-
-@pytest.mark.parametrize(
-    ("name", "parts", "query"),
-    [
-        ("AsyncClient", "a client that is async", "async client"),
-        ("AsyncClient", "a client that is async", "client"),
-        ("getElementById", "an element by its id", "element"),
-        ("0x80070005", "the number 80070005", "80070005"),
-        ("max_retry_count", "the count of each retry at max", "retry count"),
-    ],
-)
-async def test_a_name_is_found_by_its_parts_and_stands_first_when_it_is_asked_for_whole(
-    root: Path, name: str, parts: str, query: str
-) -> None:
-    write(root, "code/whole.md", f"# One\n\nIt is {name} that does it, said once here.\n")
-    write(root, "code/parts.md", f"# Two\n\nIt is {parts} that does it, once here.\n")
-    async with desk(settings_for(root)) as here:
-        assert {row["ref"]["path"] for row in await rows(here, query)} == {"whole.md", "parts.md"}
-        assert (await rows(here, name))[0]["ref"]["path"] == "whole.md"
-
-
-async def test_in_a_japanese_question_what_counts_are_its_words(root: Path) -> None:
-    grammar = "どうすればよいですか。するにはどのようにすればよいのでしょうか。"
-    write(root, "町/案内.md", f"# よくある質問\n\n{grammar * 3}\n")
-    write(root, "町/届出.md", "# 届出\n\n住民票の写しは窓口で取得できます。\n")
-    async with desk(settings_for(root)) as here:
-        found = await rows(here, "住民票の写しを取得するにはどうすればよいですか")
-        assert found[0]["ref"]["path"] == "届出.md"
 
 
 @pytest.mark.parametrize(

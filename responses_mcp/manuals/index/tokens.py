@@ -16,7 +16,7 @@ from typing import Final
 
 from responses_mcp.manuals.words import CJK, LONG_VOWEL, stem, unmarked
 
-FORM: Final = 4
+FORM: Final = 5
 """Names this way of making tokens: an index that was made in another way is made anew."""
 
 PART: Final = "="

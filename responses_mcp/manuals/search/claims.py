@@ -42,64 +42,43 @@ def empty_graph() -> dict[str, Any]:
 def claim_graph(question: str, parts: Sequence[str], hits: Sequence[JsonObject]) -> dict[str, Any]:
     """Return the graph of a question over its hits, the best first; each of its `parts` is a claim of its own.
 
-    A hit that has much of the question supports a claim if it has words of the claim's kind, or the question is of no
-    kind; one with an exception contradicts that something is allowed; one that has little calls for a closer look.
+    A hit that has much of the question supports a claim if its title is of the claim's kind, or the question of none;
+    one with an exception contradicts that something is allowed; one that has less calls for a closer look.
     """
     graph = empty_graph()
-    asked = normalise(question)
     excepting = ["exceptions" in hit["ref"]["signals"] for hit in hits]
-    chosen = [kind for kind, hints in _HINTS.items() if hints.search(asked)] or ["unknown"]
-    if any(excepting) and "exceptions" not in chosen:
-        chosen.append("exceptions")
+    chosen = {kind for kind, hints in _HINTS.items() if hints.search(normalise(question))} or {"unknown"}
+    chosen |= {"exceptions"} if any(excepting) else set()
     for rank, hit in enumerate(hits, 1):
         ref = {name: hit["ref"][name] for name in ("target", "manual_id", "path", "start_line")}
-        digest = hashlib.sha256(repr((*ref.values(), hit["ref"]["signals"], hit["score"])).encode()).hexdigest()[:16]
-        signals = list(hit["ref"]["signals"])
-        graph["evidences"].append(
-            {
-                "evidence_id": f"ev:{rank}",
-                "ref": ref,
-                "signals": signals,
-                "score": hit["score"],
-                "snippet_digest": digest,
-            }
-        )
+        told = {"ref": ref, "signals": list(hit["ref"]["signals"]), "score": hit["score"]}
+        digest = hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+        graph["evidences"].append({"evidence_id": f"ev:{rank}", **told, "snippet_digest": digest})
     for kind, hints in _HINTS.items():
         statuses = Counter[str]()
         for claim in [question, *parts] if kind in chosen else ():
             claim_id = f"claim:{kind}:{len(graph['claims']) + 1}"
             edges: list[JsonObject] = []
             for rank, (hit, excepts) in enumerate(zip(hits, excepting, strict=True), 1):
-                hinted = (
-                    kind == "unknown" or (kind == "exceptions" and excepts) or hints.search(normalise(hit["title"]))
-                )
                 coverage = hit["match_coverage"]
-                relation = None
-                if kind == "eligibility" and excepts and coverage >= _COVERED:
-                    relation = "contradicts"
-                elif hinted and coverage >= _COVERED:
-                    relation = "supports"
-                elif coverage >= _TOUCHED:
-                    relation = "requires_followup"
-                if relation is not None:
+                of_kind = kind == "unknown" or (excepts and kind == "exceptions")
+                of_kind = of_kind or hints.search(normalise(hit["title"])) is not None
+                relation = "requires_followup" if coverage >= _TOUCHED else ""
+                if coverage >= _COVERED and (of_kind or (excepts and kind == "eligibility")):
+                    relation = "contradicts" if excepts and kind == "eligibility" else "supports"
+                if relation:
                     edge = {"from_claim_id": claim_id, "to_evidence_id": f"ev:{rank}", "relation": relation}
-                    edges.append({**edge, "confidence": round(0.05 + 0.9 * coverage * (1 if hinted else 0.5), 4)})
+                    edges.append({**edge, "confidence": round(0.05 + 0.9 * coverage * (1 if of_kind else 0.5), 4)})
             relations = {edge["relation"] for edge in edges}
-            status = "conflicted" if {"supports", "contradicts"} <= relations else "unresolved"
-            status = "supported" if "supports" in relations and "contradicts" not in relations else status
-            statuses[status] += 1
-            confidence = round(max((edge["confidence"] for edge in edges), default=0.0), 4)
-            graph["claims"].append(
-                {"claim_id": claim_id, "facet": kind, "text": claim, "status": status, "confidence": confidence}
-            )
+            status = "supported" if "supports" in relations else "unresolved"
+            status = "conflicted" if {"supports", "contradicts"} <= relations else status
+            confidence = max((edge["confidence"] for edge in edges), default=0.0)
+            told = {"claim_id": claim_id, "facet": kind, "text": claim, "status": status, "confidence": confidence}
+            graph["claims"].append(told)
             graph["edges"] += edges
+            statuses[status] += 1
         many = sum(statuses.values())
-        graph["facets"].append(
-            {
-                "facet": kind,
-                "claim_count": many,
-                **{f"{status}_count": statuses[status] for status in ("supported", "conflicted", "unresolved")},
-                "coverage_status": "covered" if statuses["supported"] else "partial" if many else "missing",
-            }
-        )
+        counts = {f"{status}_count": statuses[status] for status in ("supported", "conflicted", "unresolved")}
+        coverage = "covered" if statuses["supported"] else "partial" if many else "missing"
+        graph["facets"].append({"facet": kind, "claim_count": many, **counts, "coverage_status": coverage})
     return graph

@@ -47,7 +47,6 @@ _OF_RANKS, _OF_PARTS = 0.35, 0.70  # what ranks weigh beside scores: of gates an
 _LEAST_KEPT: Final = 8  # rows that the cut-off leaves alone, and that exploration never takes the place of
 _LOW_SHARE, _LOW_COVERAGE = 0.25, 0.50  # of the top score, of the question: what has less of both is cut off
 _TOP, _FEW, _READY, _ONE_SIDED = 5, 3, 4, 0.8  # rows that are read, too few, enough; and the share of one file
-_MEASURES: Final = ("score", "score_lexical", "score_fused", "match_coverage", "rank_explain")
 _SMALL: Final = ("query", "manual_id", "applied", "summary", "unscanned")
 
 # The parts of a question about two things: A and B of a comparison.
@@ -93,19 +92,19 @@ def find(
     settings: ManualsSettings,
     check: CancellationCheck,
     *,
+    unseen: str | None = None,
     unfinished: bool = False,
-    unscanned: int = 0,
-    unlisted: bool = False,
     meaning: Meaning | None = None,
 ) -> JsonObject:
     """Search one manual and return the payload, without what library, cache and trace add.
 
-    `unfinished` says that time ran out before the index had every file. So many files of the manual are `unscanned`;
-    there may be more that are `unlisted`. `meaning` compares the candidates with the question.
+    `unseen` says what of the manual is not indexed; `unfinished` that this is for want of time. `meaning` compares the
+    candidates with the question.
     """
+    sections = reader.manual.sections
     required = [required_term(text) for text in request.required_terms]
     counts = {each.text: reader.having_required([each]) for each in required}
-    guarded = _guarded(counts, reader.manual.sections)
+    guarded = _guarded(counts, sections)
     dropped = [each["term"] for each in guarded if each["dropped"]]
     used = [each for each in required if each.text not in dropped]
     most = min(_MOST_SCORED, max(_FEWEST_SCORED, _SCORED_PER_CANDIDATE * request.max_candidates))
@@ -114,47 +113,65 @@ def find(
     ranking, gates = _fused(query(request.query), parts, search)
     if meaning is not None:
         meaning.rerank(ranking)
-    rows, cutoff, injected = _selected(ranking, gates, request.max_candidates, settings.find)
-    cutoff = TIME_BUDGET if unfinished else ranking.cutoff or cutoff
-    unseen = _unseen(unscanned, unlisted=unlisted, unranked=cutoff == TIME_BUDGET)
+    rows, ended = _selected(ranking, gates, request.max_candidates, settings.find)
+    cutoff = TIME_BUDGET if unfinished else ranking.cutoff or ended
+    if cutoff == TIME_BUDGET:
+        unseen = unseen or "found_sections_not_ranked"
     found = [ranking.scored[key] for key, _ in rows]
     paths = [each.row.path for each in found]
     gaps = _gaps(paths, unseen)
-    hits = [
-        _hit(request.manual_id, each, score, ranking.fused[each.key], gates)
-        for each, (_, score) in zip(found, rows, strict=True)
-    ]
+    hits = [_hit(request.manual_id, each, score, gates) for each, (_, score) in zip(found, rows, strict=True)]
     texts = reader.texts(each.row.id for each in found)
-    status = _Status(
-        counts,
-        dropped,
-        reader.having_required(required),
-        reader.having_required(used),
-        [any(each.required) for each in found[:_TOP]],
-        unseen,
-    )
+    top = [any(each.required) for each in found[:_TOP]]
+    missing = [term for term, count in counts.items() if not count]
+    strict, filtered = reader.having_required(required), reader.having_required(used)
+    effect, failure = _effect(missing, dropped, strict, filtered, top=top, unseen=unseen)
+    # All terms dropped by the guard is no gate that came back empty: nothing was asked of it.
+    relaxed = bool(used) and not filtered
+    empty = "required_gate_empty_fallback_to_g0" if relaxed else "required_terms_dropped_by_df_guard"
+    status = "ready" if not gaps and len(rows) >= _READY else "needs_followup"
     payload: JsonObject = {
         "query": request.query,
         "manual_id": request.manual_id,
-        "applied": _applied(request, status, guarded, reader.manual.sections),
+        "applied": {
+            "manual_id": request.manual_id,
+            "requested_expand_scope": request.expand_scope,
+            "expand_scope": False,
+            "required_terms_source": "user",
+            "required_terms_decision_reason": "provided_by_caller",
+            "requested_required_terms": list(counts),
+            "required_terms": [each.text for each in used],
+            "required_terms_df_filtered": guarded,
+            "required_terms_relaxed": relaxed,
+            "required_terms_relax_reason": "zero_candidates_with_required_terms" if relaxed else None,
+            "required_effect_status": effect,
+            "required_failure_reason": failure,
+            "required_strict_candidates": strict,
+            "required_filtered_candidates": filtered,
+            "required_terms_match_stats": [
+                {"term": term, "matched_docs": count, "matched_doc_ratio": _share(count, sections)}
+                for term, count in counts.items()
+            ],
+            "required_terms_missing": missing,
+            "required_top_k": len(top),
+            "required_top_hits": sum(top),
+            "selected_gate": "g_req" if filtered else "g0",
+            "gate_selection_reason": "rrf_fusion_with_required_gate" if filtered else empty,
+        },
         "summary": {
             "scanned_files": reader.manual.files,
-            "scanned_nodes": reader.manual.sections,
+            "scanned_nodes": sections,
             "candidates": len(rows),
             "file_bias_ratio": _bias(paths),
             "conflict_count": 0,
             "gap_count": len(gaps),
-            "integration_status": "ready"
-            if not gaps and len(rows) >= _READY
-            else "needs_followup"
-            if rows
-            else "blocked",
+            "integration_status": status if rows else "blocked",
         },
         "candidates": hits,
         "texts": [(tuple(each.row[:5]), tuple(texts[each.row.id])) for each in found],
         "gaps": gaps,
-        "gate_runs": [_gate_run(gate, ranking, cutoff, selected=gate is gates[bool(gates[1].keys)]) for gate in gates],
-        "fusion_debug": [_fusion(rank, hit, gates, injected) for rank, hit in enumerate(hits, 1)],
+        "gate_runs": [_gate_run(gate, cutoff, selected=gate is gates[bool(gates[1].keys)]) for gate in gates],
+        "fusion_debug": [_fusion(rank, hit, gates) for rank, hit in enumerate(hits, 1)],
     }
     if request.include_claim_graph:
         wanted = settings.find.claim_graph_enabled
@@ -239,8 +256,8 @@ def _blended(
 
 def _selected(
     ranking: Ranking, gates: Sequence[Gate], max_candidates: int, settings: FindSettings
-) -> tuple[list[tuple[Key, float]], str | None, list[Key]]:
-    """Return the rows to show with their scores, which never rise; what ended the list; rows shown as a gate's best.
+) -> tuple[list[tuple[Key, float]], str | None]:
+    """Return the rows to show with their scores, which never rise, and what ended the list.
 
     Further rows of a file sink (M4.52), weak ones are cut off (M4.51), a fixed share of the places goes to what the
     index likes best of the rest (M4.4), and the best row of each gate has a place.
@@ -269,89 +286,39 @@ def _selected(
         ranking.scored[key].signals.append("exploration")
         shown.append((key, ranking.fused[key] * settings.exploration_score_scale))
     scores = accumulate((min(max(score, 0.0), 1.0) for _, score in shown), min)
-    return [(key, score) for (key, _), score in zip(shown, scores, strict=True)], cutoff, injected
+    return [(key, score) for (key, _), score in zip(shown, scores, strict=True)], cutoff
 
 
-@dataclass(frozen=True, slots=True)
-class _Status:
-    """What became of the required terms: how many sections have each of them, have any, and any that was used.
+def _effect(
+    missing: Sequence[str],
+    dropped: Sequence[str],
+    strict: int,
+    filtered: int,
+    *,
+    top: Sequence[bool],
+    unseen: str | None,
+) -> tuple[str, str | None]:
+    """Return `required_effect_status` and `required_failure_reason`.
 
-    `top` says of the first rows whether they have one. `unseen` says what was not looked at, None if all was.
+    So many sections have any of the terms, and any that was used; `top` says of the first rows whether they have one.
     """
-
-    counts: Mapping[str, int]
-    dropped: Sequence[str]
-    strict: int
-    filtered: int
-    top: Sequence[bool]
-    unseen: str | None
-
-    @property
-    def missing(self) -> list[str]:
-        """Return the terms that nothing of what was looked at has, in any form or as it is written."""
-        return [term for term, count in self.counts.items() if not count]
-
-    def told(self) -> tuple[str, str | None]:
-        """Return `required_effect_status` and `required_failure_reason`."""
-        missing = ",".join(self.missing)
-        if self.unseen:
-            # Only who has looked everywhere can tell that a term is nowhere.
-            reason = f"incomplete:{self.unseen}" + (f";not_found_so_far:{missing}" if missing else "")
-            if missing and self.filtered:
-                return "term_dropped_or_weakened", reason
-            return ("required_effective" if any(self.top) else "required_fallback"), reason
-        if not self.strict:
-            return "required_none_matched", f"required_terms_not_found_in_manual_scope:{missing}"
-        if missing:
-            return "term_dropped_or_weakened", f"some_required_terms_not_found_in_manual_scope:{missing}"
-        if self.filtered < self.strict:
-            return "term_dropped_or_weakened", f"required_terms_dropped_by_df_guard:{','.join(self.dropped)}"
-        return ("required_effective", None) if any(self.top) else ("required_fallback", "required_terms_not_in_top_k")
+    fallback = ("required_effective", None) if any(top) else ("required_fallback", "required_terms_not_in_top_k")
+    if unseen:
+        # Only who has looked everywhere can tell that a term is nowhere.
+        reason = f"incomplete:{unseen}" + (f";not_found_so_far:{','.join(missing)}" if missing else "")
+        return ("term_dropped_or_weakened" if missing and filtered else fallback[0]), reason
+    if not strict:
+        return "required_none_matched", f"required_terms_not_found_in_manual_scope:{','.join(missing)}"
+    if missing:
+        return "term_dropped_or_weakened", f"some_required_terms_not_found_in_manual_scope:{','.join(missing)}"
+    if filtered < strict:
+        return "term_dropped_or_weakened", f"required_terms_dropped_by_df_guard:{','.join(dropped)}"
+    return fallback
 
 
-def _applied(request: FindRequest, status: _Status, guarded: Sequence[JsonObject], sections: int) -> JsonObject:
-    """Return `applied` as M4.16 to M4.34 list it, except for the cache's part."""
-    effect, failure = status.told()
-    used = [term for term in status.counts if term not in status.dropped]
-    # All terms dropped by the guard is no gate that came back empty: nothing was asked of it.
-    relaxed = bool(used) and not status.filtered
-    gate, reason = "g0", "required_terms_dropped_by_df_guard"
-    if relaxed:
-        reason = "required_gate_empty_fallback_to_g0"
-    elif used:
-        gate, reason = "g_req", "rrf_fusion_with_required_gate"
-    return {
-        "manual_id": request.manual_id,
-        "requested_expand_scope": request.expand_scope,
-        "expand_scope": False,
-        "required_terms_source": "user",
-        "required_terms_decision_reason": "provided_by_caller",
-        "requested_required_terms": list(status.counts),
-        "required_terms": used,
-        "required_terms_df_filtered": list(guarded),
-        "required_terms_relaxed": relaxed,
-        "required_terms_relax_reason": "zero_candidates_with_required_terms" if relaxed else None,
-        "required_effect_status": effect,
-        "required_failure_reason": failure,
-        "required_strict_candidates": status.strict,
-        "required_filtered_candidates": status.filtered,
-        "required_terms_match_stats": [
-            {"term": term, "matched_docs": count, "matched_doc_ratio": _share(count, sections)}
-            for term, count in status.counts.items()
-        ],
-        "required_terms_missing": status.missing,
-        "required_top_k": len(status.top),
-        "required_top_hits": sum(status.top),
-        "selected_gate": gate,
-        "gate_selection_reason": reason,
-    }
-
-
-def _unseen(files: int, *, unlisted: bool, unranked: bool) -> str | None:
-    """Say what a search did not look at: so many files, more that it does not know, or sections that it had found."""
-    if files or unlisted:
-        return f"{files}_{'or_more_' if unlisted else ''}files_not_searched"
-    return "found_sections_not_ranked" if unranked else None
+def unseen_of(files: int, *, unlisted: bool) -> str | None:
+    """Say what of a manual is not indexed: so many files, and perhaps more that are not known."""
+    return f"{files}_{'or_more_' if unlisted else ''}files_not_searched" if files or unlisted else None
 
 
 def _gaps(paths: Sequence[str], unseen: str | None) -> list[JsonObject]:
@@ -374,66 +341,40 @@ def _no_hit(reason: str, *, gap_hint: str | None = None, **fields: Any) -> JsonO
     return {**fields, **empty, "gap_hint": gap_hint}
 
 
-def _hit(manual_id: str, found: Scored, score: float, fused: float, gates: Sequence[Gate]) -> JsonObject:
+def _hit(manual_id: str, found: Scored, score: float, gates: Sequence[Gate]) -> JsonObject:
     path, line = found.key
-    title = found.row.title or path.rpartition("/")[2]
-    place = {"path": path, "start_line": line}
     signals = list(dict.fromkeys([*found.signals, *["gate_rrf"] * bool(gates[1].keys)]))
+    ref = {"target": "manual", "manual_id": manual_id, "path": path, "start_line": line, "signals": signals}
     return {
-        "ref": {
-            "target": "manual",
-            "manual_id": manual_id,
-            **place,
-            "json_path": None,
-            "title": title,
-            "signals": signals,
-        },
-        **place,
-        "title": title,
+        "ref": ref,
+        "title": found.row.title or path.rpartition("/")[2],
         "score": round(score, 4),
-        "score_lexical": round(found.score + found.bonus, 4),
-        "score_fused": round(fused, 4),
         "match_coverage": round(found.coverage, 4),
         "rank_explain": [f"{part} {points:+.2f}" for part, points in found.parts.items()],
-        "reason": None,
-        "conflict_with": [],
-        "gap_hint": None,
     }
 
 
-def _gate_run(gate: Gate, ranking: Ranking, cutoff: str | None, *, selected: bool) -> JsonObject:
-    rows = [ranking.scored[key] for key in gate.keys]
+def _gate_run(gate: Gate, cutoff: str | None, *, selected: bool) -> JsonObject:
     return {
         "gate": gate.name,
         "required_terms": list(gate.required),
-        "candidates_count": len(rows),
-        "file_bias_ratio": _bias([each.row.path for each in rows]),
-        "exception_hits": sum("exceptions" in each.signals for each in rows),
-        "top_score": round(max(gate.scores.values()), 4) if rows else None,
-        "scoring_mode": "lexical",
+        "candidates_count": len(gate.keys),
+        "top_score": round(max(gate.scores.values()), 4) if gate.keys else None,
         "cutoff_reason": cutoff,
         "weight": gate.weight,
-        "weight_reason": None if rows else "empty",
         "selected": selected,
     }
 
 
-def _fusion(rank: int, hit: JsonObject, gates: Sequence[Gate], injected: Sequence[Key]) -> JsonObject:
+def _fusion(rank: int, hit: JsonObject, gates: Sequence[Gate]) -> JsonObject:
     """Return how a row came to its score: its rank in each gate, and what that was worth."""
-    key = hit["path"], hit["start_line"]
+    key = hit["ref"]["path"], hit["ref"]["start_line"]
     ranks = [(gate, gate.keys.index(key) + 1) for gate in gates if key in gate.scores]
-    return {
-        "candidate_key": f"{hit['ref']['manual_id']}|{hit['path']}|{hit['start_line']}",
-        "rank": rank,
-        "score": hit["score"],
-        "ref": hit["ref"],
-        "contributions": [
-            {"gate": gate.name, "rank": at, "weight": gate.weight, "rrf": round(gate.weight / (_RRF_K + at), 6)}
-            for gate, at in ranks
-        ],
-        "guaranteed_top": any(at == 1 for _, at in ranks),
-        "guaranteed_injected": key in injected,
-    }
+    contributions = [
+        {"gate": gate.name, "rank": at, "weight": gate.weight, "rrf": round(gate.weight / (_RRF_K + at), 6)}
+        for gate, at in ranks
+    ]
+    return {"rank": rank, "score": hit["score"], "ref": hit["ref"], "contributions": contributions}
 
 
 def _bias(paths: Sequence[str]) -> float:
@@ -514,21 +455,20 @@ def _shown(
     items: list[JsonObject] = []
     for row, (of_row, text) in zip(rows, texts, strict=True):
         shown = showing.show(Row._make((*of_row, "", "", "")), Text(*text))
-        matched = {"matched_tokens": list(shown.words), "token_hits": shown.words}
-        ref = {name: row["ref"][name] for name in ("manual_id", "path", "start_line")}
-        if not compact and kind == "integrated_top":
-            items.append({**row, **matched})
+        ref = {name: row["ref"][name] for name in ("path", "start_line")}
+        matched: JsonObject = {"matched_tokens": list(shown.words)}
+        if not compact:
+            whole = {**row, **matched, "token_hits": shown.words}
+            if kind == "candidates":
+                del whole["title"]
+                whole["ref"] = {**ref, "signals": row["ref"]["signals"]}
+            items.append(whole)
             continue
-        if kind == "candidates":
-            del ref["manual_id"]
-        if compact:
-            ref = {**tool_of(row["path"]), **ref}
-            if kind == "integrated_top":
-                ref.update(above=shown.above, snippet=shown.snippet.text)
-            ref.update(place(shown.match_line, shown.char_offset))
-            title = {"title": shown_title(row["title"])} if kind == "integrated_top" else {}
-            items.append({"ref": ref, **title, "score": row["score"], "matched_tokens": matched["matched_tokens"]})
-        else:
-            measures = {name: row[name] for name in _MEASURES}
-            items.append({"ref": {**ref, "signals": row["ref"]["signals"]}, **measures, **matched})
+        ref = {**tool_of(ref["path"]), **ref}
+        title: JsonObject = {}
+        if kind == "integrated_top":
+            ref |= {"manual_id": payload["manual_id"], "above": shown.above, "snippet": shown.snippet.text}
+            title = {"title": shown_title(row["title"])}
+        ref |= place(shown.match_line, shown.char_offset)
+        items.append({"ref": ref, **title, "score": row["score"], **matched})
     return items

@@ -36,7 +36,6 @@ GRAMMAR: Final = frozenset(
 
 _HOW_MUCH: Final = re.compile(r"(?<=\bhow )(?:far|long|many|much|often)\b")  # which say how it is asked
 _WHICH: Final = "何"  # of which only the answer stands in a text: 何日
-_VAGUE: Final = "何方事時物者等為様際私今"  # words of one kanji that say little, and mostly stand for others
 _KANJI: Final = r"[\u3400-\u4dbf\u4e00-\u9fff]"
 _COMPOUND: Final = re.compile(f"({_KANJI})[{BETWEEN}]?({_KANJI})(?:わせ|[{BETWEEN}])?")
 # Where a word of one kanji ends: before a particle, or what is no kana; 使う goes on.
@@ -60,8 +59,7 @@ _LITTLE: Final = 0.05  # a word of grammar
 _KANA_PAIR: Final = 0.02  # a pair of hiragana, which is mostly grammar
 _MIXED: Final = 0.3  # a pair that is half grammar, or that the question has with a kana in it
 _LONE: Final = 0.6  # a word of one kanji, which stands in others, too
-_PART: Final = 0.5  # a part of a name, and what a hyphen joins to one if it is words
-_LEAST_PART, _LEAST_WORD = 2, 4  # letters: the parts of such a name have more, and one has so many
+_PART: Final = 0.5  # a part of a name
 _TOGETHER: Final = 0.3  # the power of the number of its pairs by which each pair of a long word of katakana weighs less
 
 _FEW_GRAMMAR, _MANY_GRAMMAR = 1, 3  # words of grammar: a list may begin with "how to"
@@ -139,14 +137,6 @@ class Query:
         changed = (replace(term, weight=weights.get(term.token, term.weight)) for term in self.terms)
         return replace(self, terms=tuple(changed), words={**self.words, **added}) if added else self
 
-    def counted(self, having: Mapping[str, int]) -> Query:
-        """Return the question where so many sections have each term: parts of what nobody has count in full."""
-        terms = (
-            replace(each, weight=1.0, part_of="") if each.part_of and not having.get(each.part_of, 0) else each
-            for each in self.terms
-        )
-        return replace(self, terms=tuple(terms))
-
 
 def query(question: str) -> Query:
     """Take a question apart."""
@@ -182,7 +172,6 @@ def query(question: str) -> Query:
     if not words:
         searched = [replace(term, weight=max(term.weight, _MIXED)) for term in searched]
     words = dict(islice((words or grammar_words).items(), _MOST_WORDS))
-
     return Query(
         text,
         tokens(prepared(question)),
@@ -217,36 +206,18 @@ def _add(terms: dict[str, Term], more: Iterable[Term]) -> None:
 
 
 def _term(token: str, weight: float, parts: Iterable[str] = (), part_of: str = "") -> Term:
-    if is_character(token):
-        return Term(token, weight, f'"{token}" *', (f" {token}",), part_of)
-    match, in_name, needles = f'"{token}"', "", [f" {token} "]
-    if token.isascii() and token.isalnum():
-        match, in_name = f'("{token}" OR "{PART}{token}")', f" {PART}{token} "
-    if joined := " ".join(parts):
-        match = f'({match} OR "{joined}")'
-        needles.append(f" {joined} ")
-    return Term(token, weight, match, tuple(needles), part_of, in_name)
+    in_name = f"{PART}{token}" if token.isascii() and token.isalnum() else ""
+    phrases = [token, *filter(None, [" ".join(parts)])]
+    match = " OR ".join(map(_phrase, filter(None, [*phrases, in_name])))
+    return Term(token, weight, f"({match})", tuple(map(_needle, phrases)), part_of, in_name and f" {in_name} ")
 
 
 def _latin(piece: str, of_it: list[str]) -> Iterator[Term]:
-    """Yield the terms of a word or a name of an alphabet: as a whole, which its parts behind each other are too.
-
-    Words joined by a hyphen mostly are words of their own as well, as in two-dimensional.
-    """
-    whole, *parts = (each for each in of_it if each[0] != PART or not each[1:])
-    if not parts:
-        parts = camel_parts(piece)
-        yield _term(whole, 1.0, mixed_parts(piece) or parts)
-        yield from (_term(each, _PART, part_of=whole) for each in parts)
-        return
-    lengths = [len(each) if each.isalpha() else 0 for each in parts]
-    are_words = "-" in piece and min(lengths) > _LEAST_PART and max(lengths) >= _LEAST_WORD
-    yield _term(whole, _PART if are_words else 1.0, parts)
-    for each in parts:
-        if are_words:
-            yield _term(each, 1.0)
-        elif each != whole:
-            yield _term(each, _PART, part_of=whole)
+    """Yield the terms of a word or a name of an alphabet: as a whole, which its parts behind each other are too."""
+    whole, *joined = (each for each in of_it if each[0] != PART or not each[1:])
+    parts = joined or camel_parts(piece)
+    yield _term(whole, 1.0, joined or mixed_parts(piece) or parts)
+    yield from (_term(each, _PART, part_of=whole) for each in parts if each != whole)
 
 
 def _japanese(run: str) -> Iterator[Term]:
@@ -259,7 +230,7 @@ def _japanese(run: str) -> Iterator[Term]:
         weight = _KANA_PAIR if hiragana == len(token) else _MIXED if hiragana else katakana.get(token, 1.0)
         yield _term(token, weight)
     yield from (_term(token, _MIXED) for token in every[len(run) :])  # with a kana left out
-    yield from (_term(word, _LONE) for word in _ALONE.findall(run) if word not in _VAGUE)
+    yield from (_term(word, _LONE) for word in _ALONE.findall(run))
 
 
 def _katakana_weight(length: int) -> float:
@@ -282,21 +253,21 @@ def _between(text: str, first: str, second: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RequiredTerm:
-    """A term that the caller wants in what is found, as given (normalised), with the spellings that stand for it.
+    """A term that the caller wants in what is found, as given (normalised).
 
-    A row has it if it has all terms of one spelling; `match` asks the index for that, and is empty if that would not
-    find all of it, such as signs that are no tokens. Where no row has it so, what holds the text as it is written has
-    it: as a part of a word, too.
+    A row has it where its tokens have one of the `phrases`; `match` asks the index for that, and is empty if that would
+    not find all of it, such as signs that are no tokens. Where no row has it so, what holds the text as it is written
+    has it: as a part of a word, too.
     """
 
     text: str
-    spellings: tuple[tuple[Term, ...], ...]
+    phrases: tuple[str, ...]
     match: str
 
     @property
     def tokens(self) -> frozenset[str]:
         """Return the tokens of it as it is written."""
-        return frozenset(chain.from_iterable(each.needles[0].split() for each in chain(*self.spellings[:1])))
+        return frozenset(chain.from_iterable(map(str.split, self.phrases[:1])))
 
     @property
     def is_grammar(self) -> bool:
@@ -306,24 +277,38 @@ class RequiredTerm:
 
     def hits(self, padded: str) -> int:
         """Count how often the tokens of a row have it, `padded` as `pad` does it."""
-        return max((min(each.hits(padded) for each in spelling) for spelling in self.spellings), default=0)
+        return max((padded.count(_needle(each)) for each in self.phrases), default=0)
 
 
 def required_term(text: str) -> RequiredTerm:
     """Make a required term of a normalised text; 取り扱い is found as 取り扱う and 取扱 too, and E104 as E-104."""
     folded = foldable(text)
     compound = _COMPOUND.fullmatch(folded)
-    written = dict.fromkeys([folded, "".join(compound.groups()) if compound else folded])
-    spellings = tuple(filter(None, (tuple(_required(each)) for each in written)))
-    match = " OR ".join(f"({' AND '.join(each.match for each in spelling)})" for spelling in spellings)
+    phrases = dict.fromkeys([*_phrases(folded), *(_phrases("".join(compound.groups())) if compound else ())])
     known = "".join(PIECE.findall(folded)) == folded.replace(" ", "")
-    return RequiredTerm(text, spellings, match if known else "")
+    return RequiredTerm(text, tuple(phrases), " OR ".join(map(_phrase, phrases)) if known else "")
 
 
-def _required(text: str) -> Iterator[Term]:
-    for piece in PIECE.findall(text):
-        if is_japanese(piece) and len(piece) > 1:
-            phrase = " ".join(pairs(piece)[: len(piece) - 1])
-            yield Term(piece, 1.0, f'"{phrase}"', (f" {phrase} ",))
-        elif of_it := of_piece(piece):
-            yield _term(of_it[0], 1.0, of_it[1:] if len(piece) > 1 else ())
+def _phrases(text: str) -> Iterator[str]:
+    """Yield the tokens that a text which has this one has behind each other: of a name the whole, or its parts."""
+    pieces = PIECE.findall(text)
+    of_pieces = list(map(of_piece, pieces))
+    if pieces and is_japanese(pieces[-1]):  # it may go on
+        of_pieces[-1] = of_pieces[-1][: max(len(pieces[-1]) - 1, 1)]
+    elif len(pieces) == 1 and of_pieces[0]:
+        whole, *parts = of_pieces[0]
+        of_pieces = [[whole]]
+        yield whole
+        if parts and not parts[0].startswith(PART):
+            yield " ".join(parts)
+    if phrase := " ".join(chain.from_iterable(of_pieces)):
+        yield phrase
+
+
+def _phrase(tokens: str) -> str:
+    """Return what asks the index for tokens behind each other; one character is the beginning of a pair."""
+    return f'"{tokens}" *' if is_character(tokens) else f'"{tokens}"'
+
+
+def _needle(tokens: str) -> str:
+    return f" {tokens}" if is_character(tokens) else f" {tokens} "

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain, pairwise
 from typing import Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
@@ -120,6 +121,7 @@ class Scored:
     """A row and its score. `parts` are its points by their names, `required` the hits of each required term."""
 
     row: Row
+    asked: bool  # whether words of the question found it, not a required term alone
     score: float = 0.0
     bonus: float = 0.0  # for required terms; g0 does without it
     coverage: float = 0.0  # from 0 to 1: the share of the question's weight that the row has
@@ -170,24 +172,22 @@ def rank(asked: Query, search: Search) -> Ranking:
     scored: list[Scored] = []
     scorer: _Scorer | None = None
     ids: list[int] = []
-    by_words: set[int] = set()
     cutoff: str | None = None
     try:
         asked = asked.with_words(reader.in_titles(asked.kana))
         known = search.frequencies or frequencies([reader], asked.terms)
-        asked = asked.counted(known.having)
         ids = candidates(reader, asked, compared=search.compared)
         if not ids and any(each.hits(name_of(search.manual_id)) for each in asked.terms):
             ids = reader.first(_REFINED)
         scorer = _Scorer(asked, known, search)
-        by_words = set(ids)
         every = in_turn([ids, candidates_with(reader, search.required)])
+        by_words = set(ids)
         cutoff = "candidate_cap" if len(every) > search.most else None
         for row in reader.rows(every[: search.most]):
             check()
-            scored.append(scorer.look(row))
-        scorer.score(scored, by_words)
-        best = {each.row.id: each for pool in _pools(scored, by_words) for each in pool[:_REFINED]}
+            scored.append(scorer.look(Scored(row, row.id in by_words)))
+        scorer.score(scored)
+        best = {each.row.id: each for pool in _pools(scored) for each in pool[:_REFINED]}
         for number, text in reader.texts(best).items():
             check()
             scorer.refine(best[number], text.text)
@@ -197,34 +197,31 @@ def rank(asked: Query, search: Search) -> Ranking:
             raise
         if scorer is None or not scored:
             raise OutOfTime from None
-        scorer.score(scored, by_words)
+        scorer.score(scored)
         cutoff = TIME_BUDGET
-    _lift_files(each for each in scored if each.row.id in by_words)
+    _lift_files(each for each in scored if each.asked)
     most = most_of_translations(((each.row.path, each.score) for each in scored), asked.language)
     for each in scored:
-        if each.score > most.get(each.row.path, each.score):
-            each.add("translation", most[each.row.path] - each.score)
-    plain, with_bonus = (_of_sections(pool) for pool in _pools(scored, by_words))
+        each.add("translation", min(most.get(each.row.path, each.score) - each.score, 0.0))
+    plain, having = map(_of_sections, _pools(scored))
     keys = {each.row.id: key for key, each in plain.items()}
     return Ranking(
-        {**with_bonus, **plain},
+        {**having, **plain},
         list(plain),
         {key: each.score for key, each in plain.items()},
-        {key: each.score + (1 - each.score) * min(each.bonus, 1.0) for key, each in with_bonus.items()},
+        {key: each.score + (1 - each.score) * each.bonus / (1 + each.bonus) for key, each in having.items()},
         [keys[each] for each in ids if each in keys],
         cutoff,
         scorer.certainty,
     )
 
 
-def _pools(scored: Sequence[Scored], asked: set[int]) -> tuple[list[Scored], list[Scored]]:
+def _pools(scored: Iterable[Scored]) -> tuple[list[Scored], list[Scored]]:
     """Return the rows that words of the question find, and those that have a required term, each the best first."""
-    plain = [each for each in scored if each.row.id in asked and each.score > 0]
-    having = [each for each in scored if any(each.required) and each.score + each.bonus > 0]
-    return (
-        sorted(plain, key=lambda each: (-each.score, -each.coverage, each.key)),
-        sorted(having, key=lambda each: (-each.score - each.bonus, -each.coverage, each.key)),
-    )
+    in_order = sorted(scored, key=lambda each: (-each.score, -each.coverage, each.key))
+    having = [each for each in in_order if any(each.required) and each.score + each.bonus > 0]
+    plain = [each for each in in_order if each.asked and each.score > 0]
+    return plain, sorted(having, key=lambda each: -each.score - each.bonus)
 
 
 def _of_sections(rows: Iterable[Scored]) -> dict[Key, Scored]:
@@ -250,54 +247,52 @@ class _Scorer:
         # What is little and nearly everywhere tells nothing, and takes the most time.
         common = _COMMON * known.sections
         there = [each for each in there if each[0].is_telling or known.having[each[0].token] <= common] or there
-        self._terms = [term for term, _ in there]
-        self._weights = [weight for _, weight in there]
+        self._terms, self._weights = [term for term, _ in there], [weight for _, weight in there]
         self._total = sum(self._weights) or 1.0
         self._tells = any(term.is_telling for term in self._terms)
         # A pair that is half grammar covers little, and a part of a name nothing, if the whole name is there.
         names = {term.token for term in self._terms}
         self._covering = [0.0 if term.part_of in names else term.weight * weight for term, weight in there]
         # What the manual does not have tells no section from another, and all of them from what was asked for.
-        missing = (min(weight, self._total / max(len(there), 1)) for term, weight in weighed if term not in self._terms)
-        share = sum(self._weights) / ((sum(self._weights) + sum(missing)) or 1.0)
+        missing = sum(
+            min(weight, self._total / max(len(there), 1)) for term, weight in weighed if term.token not in names
+        )
         fades = asked.spoken * (1.0 if asked.is_latin else _FADES_IN_JAPANESE)
         self._b = min(_B * lexical.length_penalty_weight / 0.2, 1.0)
         self._average = max(known.average, 1.0)
         self._of_changes = _CHANGES.search(asked.text) is not None
         self._coverage = (1 - fades) * (lexical.coverage_weight + _SPARSE_COVERAGE) / (_COVERAGE + _SPARSE_COVERAGE)
-        self._scale = share / ((2 - fades + _BONUSES) * (1 + _NEXT * _FILE))
+        there_of_all = self._total / (self._total + missing)
+        self._scale = there_of_all / ((2 - fades + _BONUSES) * (1 + _NEXT * _FILE))
         self.certainty = 0.0
-        self._required = [(each, *self._asked_for(each, search.reader)) for each in search.required]
+        self._required = [(each, *self._worth(each, search.reader)) for each in search.required]
 
-    def _asked_for(self, term: RequiredTerm, reader: Reader) -> tuple[float, float, frozenset[int]]:
-        """Return what a required term is worth as a word of the question, and beside it; and the rows that hold it."""
-        if term.is_grammar:
-            return 0.0, 0.0, frozenset()
+    def _worth(self, term: RequiredTerm, reader: Reader) -> tuple[bool, float, frozenset[int]]:
+        """Return whether a required term is a word of the question, what it is worth if not, and what holds it."""
         holding = frozenset(reader.holding(term))
+        having = reader.having(term.match) or len(holding)
         said = self._asked.has(term)
-        if said or not (having := reader.having(term.match) or len(holding)):
-            return float(said), 0.0, holding
+        if said or term.is_grammar or not having:
+            return said and not term.is_grammar, 0.0, holding
         telling = max(self._weights, default=0.0)
-        beside = min(idf(reader.manual.sections, having) / telling, 1.0) ** _RARE if telling else 1.0
-        return 0.0, beside / min(max(telling, _TELLS_NOTHING), _TELLS) * (_WITHIN if holding else 1.0), holding
+        worth = min(idf(reader.manual.sections, having) / telling, 1.0) ** _RARE if telling else 1.0
+        return False, worth / min(max(telling, _TELLS_NOTHING), _TELLS) * (_WITHIN if holding else 1.0), holding
 
-    def look(self, row: Row) -> Scored:
+    def look(self, found: Scored) -> Scored:
         """Find the terms in a row; `score` makes scores of it."""
-        found = Scored(row)
+        row = found.row
         text, title, above = row.text_tokens, row.title_tokens, row.above_tokens + self._name
         anywhere = f"{text}{title}{above}"
         length = 1 - self._b + self._b * max(row.length, 1) / self._average
         in_title = _TITLE / (1 - _TITLE_B + _TITLE_B * len(row.title) / _TITLE_LENGTH)
         for at, term in enumerate(self._terms):
-            count, in_head = 0.0, False
+            hits, more = 0, 0.0
             if term.stands_in(anywhere):
-                count = min(term.hits(text), _MOST_HITS) / length
+                hits = min(term.hits(text), _MOST_HITS)
                 more = in_title * term.hits(title) + _ABOVE * term.stands_in(above)
-                count, in_head = count + more, more > 0
-            if (not count or in_head) and term.in_name and not term.hits(text) and term.in_name in anywhere:
-                count += _IN_NAME
-            if count:
-                found.gains.append((at, count / (count + _K1), in_head))
+            in_part = _IN_NAME if not hits and term.in_name and term.in_name in anywhere else 0.0
+            if count := hits / length + more + in_part:
+                found.gains.append((at, count / (count + _K1), more > 0))
         if self._tells and not any(self._terms[at].is_telling for at, *_ in found.gains):
             found.gains.clear()  # what has nothing but the grammar of a question has nothing of it
         found.required = tuple(
@@ -306,13 +301,13 @@ class _Scorer:
         )
         return found
 
-    def score(self, looked: Sequence[Scored], asked: set[int]) -> None:
-        """Give scores to rows that were looked at. Those `asked` for by words of the question decide what these say."""
+    def score(self, looked: Sequence[Scored]) -> None:
+        """Give scores to rows that were looked at. Those that words of the question found decide what these say."""
         covering = sum(self._covering) or 1.0
         for each in looked:
             each.coverage = sum(self._covering[at] for at, *_ in each.gains) / covering
             each.score, each.parts, each.signals = 0.0, {}, []
-        best = max((each.coverage for each in looked if each.row.id in asked), default=0.0)
+        best = max((each.coverage for each in looked if each.asked), default=0.0)
         self.certainty = best**_CERTAIN
         scale, title = self._scale, pad(self._asked.title)
         for each in looked:
@@ -321,51 +316,42 @@ class _Scorer:
             each.add("coverage", scale * self._coverage * best * each.coverage**_COVERED)
             head = sum(self._weights[at] for at, _, in_head in each.gains if in_head) / self._total
             each.add("head", scale * _HEAD * head, "anchor")
-            if row.title_tokens == title:
-                each.add("title", scale * _ASKED, "exact")
-            if _LISTS.search(row.path):
-                each.add("list of contents", -scale * _NOISE)
+            each.add("title", scale * _ASKED * (row.title_tokens == title), "exact")
+            each.add("list of contents", -scale * _NOISE * (_LISTS.search(row.path) is not None))
             if not self._of_changes and (_CHANGES.search(row.path) or _CHANGES.search(row.title)):
                 each.add("release notes", -_NOT_OF_CHANGES * each.score)
-        self._demand(looked, asked)
-
-    def _demand(self, looked: Sequence[Scored], asked: set[int]) -> None:
-        """Give rows their bonus for required terms. One that no row has takes nothing from the other."""
-        best = max((each.score for each in looked if each.row.id in asked), default=0.0)
-        held = [any(each) for each in zip(*(each.required for each in looked), strict=True)]
-        said = [self.certainty * _SAID * self._scale * each for _, each, *_ in self._required]
-        beside = [_DEMANDED * max(best, _LEAST_BEST) * each for _, _, each, _ in self._required]
-        for worth in (said, beside):
-            many = sum(has and points > 0 for has, points in zip(held, worth, strict=False)) or 1
-            for each in looked:
-                for points, hits in zip(worth, each.required, strict=True):
-                    each.bonus += points / many * hits / (hits + _K1 * (worth is beside)) if hits else 0.0
+        top = max([_LEAST_BEST, *(each.score for each in looked if each.asked)])
+        for each in looked:
+            for hits, (_, said, worth, _) in zip(each.required, self._required, strict=True):
+                points = _SAID * scale * self.certainty if said else _DEMANDED * top * worth
+                each.bonus += points * hits / (hits + _K1)
 
     def refine(self, found: Scored, text: str) -> None:
         """Add what phrases, words as they are written, closeness and numbers beside their words are worth."""
         asked, lexical, scale = self._asked, self._lexical, self._scale
         body = foldable(alike(f"{found.row.title}\n{text}").lower()).replace("\n", " ")
-        if asked.phrases:
-            phrases = sum(phrase in body for phrase in asked.phrases) / len(asked.phrases)
-            found.add("phrase", scale * _PHRASE * lexical.phrase_weight / 0.5 * phrases, "phrase")
+        phrases = sum(phrase in body for phrase in asked.phrases) / max(len(asked.phrases), 1)
+        found.add("phrase", scale * _PHRASE * lexical.phrase_weight / 0.5 * phrases, "phrase")
         as_written = sum(word in body for word in asked.words) / max(len(asked.words), 1)
         found.add("as written", scale * _AS_WRITTEN * self.certainty * as_written)
         sought = [term for term in self._terms if term.is_telling and not term.part_of] or self._terms
         placed = f"{found.row.title_tokens}{found.row.text_tokens}"
-        places = {term.token: where for term in sought if (where := _places(placed, term.needles))}
-        if len(places) > 1:
-            span = _narrowest(list(places.values())) / len(places)
+        places = sorted((at, term.token) for term in sought for at in _places(placed, term.needles))
+        there = {token for _, token in places}
+        if len(there) > 1:
+            span = _narrowest(places, len(there)) / len(there)
             bonus = lexical.proximity_bonus_near * (span <= _NEAR) + lexical.proximity_bonus_far
-            closeness = len(places) / len(sought) / (1 + span / _NEAR)
+            closeness = len(there) / len(sought) / (1 + span / _NEAR)
             weight = _CLOSE * (_UNSURE + (1 - _UNSURE) * self.certainty)
             found.add("proximity", scale * weight / 1.5 * bonus * closeness, "proximity" if span <= _FAR else "")
+        neighbours = (
+            (one, other) for (at, one), (to, other) in pairwise(places) if to - at <= _BESIDE and one != other
+        )
+        near = set(chain.from_iterable(neighbours))
         numbers = [term.token for term in sought if any(map(str.isdigit, term.token))]
-        for number in numbers:
-            near = [at for token, where in places.items() if token != number for at in where]
-            if any(abs(at - mine) <= _BESIDE for at in near for mine in places.get(number, ())):
-                weight = _NUMBER * lexical.number_context_bonus / 0.8
-                found.add("number in context", scale * weight / len(numbers), "number_context")
-        if places and len(places) == len(sought):
+        beside = len(near.intersection(numbers)) / max(len(numbers), 1)
+        found.add("number in context", scale * _NUMBER * lexical.number_context_bonus / 0.8 * beside, "number_context")
+        if places and len(there) == len(sought):
             found.signals.insert(0, "exact")
         if any(word in body for word in _EXCEPTING):
             found.signals.append("exceptions")
@@ -382,14 +368,13 @@ def _places(padded: str, needles: Iterable[str]) -> list[int]:
     return found
 
 
-def _narrowest(places: list[list[int]]) -> int:
-    """Return the width of the narrowest stretch that holds a place of each list."""
-    events = sorted((at, which) for which, where in enumerate(places) for at in where)
-    last: dict[int, int] = {}
-    best = events[-1][0] - events[0][0]
-    for at, which in events:
-        last[which] = at
-        if len(last) == len(places):
+def _narrowest(places: Sequence[tuple[int, str]], many: int) -> int:
+    """Return the width of the narrowest stretch that holds a place of each of so many terms; places are in order."""
+    last: dict[str, int] = {}
+    best = places[-1][0] - places[0][0]
+    for at, token in places:
+        last[token] = at
+        if len(last) == many:
             best = min(best, at - min(last.values()))
     return best
 
@@ -411,22 +396,12 @@ def spread(ranking: Sequence[Key], scores: Mapping[Key, float], most: int) -> li
     The scores that are returned never rise, and are from 0 to 1.
     """
     step = _CROWDED * max((scores[key] for key in ranking), default=0.0)
-    taken: Counter[str] = Counter()
-    queue = list(ranking)
-    chosen: list[tuple[Key, float]] = []
-    while queue and len(chosen) < most:
-        # The queue is sorted and a row only sinks, so the best is never far from the front.
-        best_at, best = 0, -math.inf
-        for at, key in enumerate(queue):
-            if scores[key] <= best:
-                break
-            score = scores[key] - step * taken[key[0]]
-            if score > best:
-                best_at, best = at, score
-        key = queue.pop(best_at)
-        taken[key[0]] += 1
-        chosen.append((key, min(max(best, 0.0), 1.0)))  # weights that were set high go beyond
-    return chosen
+    of_file: Counter[str] = Counter()
+    sunk: list[tuple[Key, float]] = []
+    for key in ranking:  # the best first
+        sunk.append((key, min(max(scores[key] - step * of_file[key[0]], 0.0), 1.0)))  # weights set high go beyond 1
+        of_file[key[0]] += 1
+    return sorted(sunk, key=lambda each: -each[1])[:most]
 
 
 def most_of_translations(pages: Iterable[tuple[str, float]], language: str) -> dict[str, float]:

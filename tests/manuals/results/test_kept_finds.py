@@ -9,8 +9,7 @@ import pytest
 
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.requests import FindRequest
-from responses_mcp.manuals.results.cache import FindCache, Lookup
-from responses_mcp.manuals.results.traces import Traces
+from responses_mcp.manuals.results.kept import FindCache, Lookup, Traces
 from responses_mcp.settings.model import CacheSettings
 
 ASKED = FindRequest(query="how to pay", manual_id="shop", required_terms=("pay", "card"))
@@ -53,7 +52,7 @@ def kept(gap_count: int = 0) -> dict[str, Any]:
 
 def store(cache: FindCache, request: FindRequest = ASKED, generation: int = 1, **given: Any) -> None:
     payload = given.pop("payload", kept())
-    given = {"elapsed_ms": 40, "complete": True, "vector": cache.vector(request), **given}
+    given = {"elapsed_ms": 40, "vector": cache.vector(request), **given}
     cache.store(request, generation, payload, **given)
 
 
@@ -98,23 +97,16 @@ def test_another_question_or_another_state_of_the_manual_is_searched(changed: di
     assert look(cache, replace(ASKED, **changed), generation).mode == "miss"
 
 
-def test_an_answer_that_misses_something_is_not_kept() -> None:
-    cache = FindCache(CacheSettings(), Clock())
-    store(cache, complete=False)
-    assert look(cache).mode == "miss"
-
-
-def test_an_answer_lives_for_30_minutes_from_its_search_and_the_least_used_of_500_makes_room() -> None:
+def test_an_answer_lives_for_30_minutes_from_its_search_and_the_oldest_of_500_makes_room() -> None:
     clock = Clock()
     cache = FindCache(CacheSettings(), clock)
     asked = [replace(ASKED, query=str(number)) for number in range(501)]
     for request in asked[:500]:
         store(cache, request)
-    look(cache, asked[0])
     store(cache, asked[500])
-    assert [look(cache, asked[number]).mode for number in (0, 1, 2, 500)] == ["exact", "miss", "exact", "exact"]
+    assert [look(cache, asked[number]).mode for number in (0, 1, 500)] == ["miss", "exact", "exact"]
     clock.time += 1800
-    assert look(cache, asked[0]).mode == "miss"
+    assert look(cache, asked[500]).mode == "miss"
 
 
 @pytest.mark.rule("M4.44")
@@ -136,7 +128,7 @@ def test_with_an_embedding_a_question_in_other_words_hits(asked: str, threshold:
     cache = FindCache(CacheSettings(sim_threshold=threshold), Clock(), Directions())
     store(cache, replace(ASKED, query="c"))
     store(cache, replace(ASKED, query="a"))
-    cache.store(replace(ASKED, query="c"), 2, kept(), elapsed_ms=1, complete=True)  # which takes the first away
+    cache.store(replace(ASKED, query="c"), 2, kept(), elapsed_ms=1)  # which takes the first away
     store(cache, replace(ASKED, query="a"))
     found = look(cache, replace(ASKED, query=asked))
     assert found.mode == mode

@@ -171,7 +171,7 @@ async def test_what_is_noise_costs_points(manuals: Open) -> None:
     for penalty in (0.0, 0.2):
         async with manuals(lexical=LexicalSettings(length_penalty_weight=penalty)) as opened:
             found = await find(opened, "red button", "red", manual_id="lore")
-            scores.append({row["ref"]["path"]: row["score_lexical"] for row in rows(opened, found)})
+            scores.append({row["ref"]["path"]: row["score"] for row in rows(opened, found)})
             explained = {row["ref"]["path"]: " ".join(row["rank_explain"]) for row in rows(opened, found)}
     assert scores[1]["tome.md"] < scores[0]["tome.md"]
     assert scores[1]["panel.md"] > scores[0]["panel.md"]  # shorter than most

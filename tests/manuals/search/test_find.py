@@ -98,13 +98,9 @@ def test_a_gate_run_is_counted_from_its_rows() -> None:
         "gate": "g0",
         "required_terms": [],
         "candidates_count": 3,
-        "file_bias_ratio": 0.6667,
-        "exception_hits": 1,
         "top_score": plain["top_score"],
-        "scoring_mode": "lexical",
         "cutoff_reason": None,
         "weight": 1.0,
-        "weight_reason": None,
         "selected": False,
     }
     assert (required["required_terms"], required["candidates_count"], required["selected"]) == (["lamp"], 1, True)

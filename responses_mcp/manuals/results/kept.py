@@ -1,15 +1,16 @@
-"""Answers of earlier finds, given again while the manual is the same (M4.37 to M4.45)."""
+"""What is kept of finds: traces for `manual_hits` (M5), and answers for the same question (M4.37 to M4.45)."""
 
 from __future__ import annotations
 
 import logging
 import math
+import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import itemgetter, mul
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
+from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.words import normalise
 
 if TYPE_CHECKING:
@@ -19,11 +20,58 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_MOST_KEPT: Final = 500  # answers
+_MOST_TRACES, _MOST_ANSWERS = 100, 500
 _KEPT_FOR: Final = 1800.0  # seconds
 
 Mode = Literal["bypass", "miss", "exact", "semantic", "guard_revalidate"]
 Vector = tuple[float, ...]
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class _Kept(Generic[_Key, _Value]):
+    """So many values, each for a fixed time after it was put; the one that was put first makes room.
+
+    The clock `now` is in seconds. For use from one thread.
+    """
+
+    def __init__(self, most: int, now: Callable[[], float]) -> None:
+        self._most = most
+        self._now = now
+        self._entries: OrderedDict[_Key, tuple[float, _Value]] = OrderedDict()
+
+    def put(self, key: _Key, value: _Value) -> None:
+        self._entries[key] = self._now(), value
+        self._entries.move_to_end(key)
+        if len(self._entries) > self._most:
+            self._entries.popitem(last=False)
+
+    def living(self) -> dict[_Key, _Value]:
+        """Return what is kept, and forget what is too old."""
+        oldest = self._now() - _KEPT_FOR
+        for key in [key for key, (put, _) in self._entries.items() if put <= oldest]:
+            del self._entries[key]
+        return {key: value for key, (_, value) in self._entries.items()}
+
+
+class Traces:
+    """The payloads of the newest finds under the ids that their answers name. Reading one does not prolong its life."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._kept = _Kept[str, "JsonObject"](_MOST_TRACES, now)
+
+    def put(self, payload: JsonObject) -> str:
+        """Keep `payload` and return its trace id of 32 hexadecimal digits."""
+        trace_id = uuid.uuid4().hex
+        self._kept.put(trace_id, payload)
+        return trace_id
+
+    def get(self, trace_id: str) -> JsonObject:
+        """Return the payload, which is shared and not to be changed; raise `ManualsError` if it is not kept."""
+        if (payload := self._kept.living().get(trace_id)) is None:
+            message = "trace_id is unknown or has expired; run manual_find again and use the trace_id that it returns."
+            raise ManualsError("not_found", message)
+        return payload
 
 
 class Embedding(Protocol):
@@ -56,30 +104,23 @@ class Lookup(NamedTuple):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Answer(NamedTuple):
     payload: JsonObject
     generation: int
-    created: float
     elapsed_ms: float
     vector: Vector | None
 
 
-_Key = tuple[tuple[object, ...], str]  # all of a request that changes its answer, and the question
-
-
 class FindCache:
-    """Payloads of finds, the most recently used ones, each for a fixed time after it was stored.
+    """Payloads of the newest finds.
 
-    The clock `now` is in seconds. `generation` stands for the state of the manual's index: entries of another one are
-    never answered. For use from one thread, except `vector`.
+    `generation` stands for the state of the manual's index: those of another one are never answered.
     """
 
     def __init__(self, settings: CacheSettings, now: Callable[[], float], embedding: Embedding | None = None) -> None:
         self._settings = settings
-        self._now = now
         self._embedding = embedding
-        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()  # the least recently used first
+        self._kept = _Kept[tuple[tuple[object, ...], str], _Answer](_MOST_ANSWERS, now)
 
     def bypassed(self, request: FindRequest) -> bool:
         """Tell whether `request` is neither answered from the cache nor stored."""
@@ -87,7 +128,10 @@ class FindCache:
         return not wanted or request.include_claim_graph or request.only_unscanned_from_trace_id is not None
 
     def vector(self, request: FindRequest) -> Vector | None:
-        """Return the question as a vector of length 1, or None if there is no embedding or it fails. May be slow."""
+        """Return the question as a vector of length 1, or None without an embedding, or if it fails. May be slow.
+
+        It may be called in any thread.
+        """
         if self._embedding is None or self.bypassed(request):
             return None
         try:
@@ -97,10 +141,6 @@ class FindCache:
             log.warning("manuals: the embedding of the cache failed; searching instead", exc_info=True)
             return None
         return tuple(each / length for each in numbers) if length and math.isfinite(length) else None
-
-    def may_answer(self, request: FindRequest) -> bool:
-        """Tell whether `lookup` may find something, in some state of the manual; if not, the state does not matter."""
-        return self._embedding is not None or _key(request) in self._entries
 
     def lookup(
         self, request: FindRequest, generation: int, *, elapsed_ms: float, vector: Vector | None = None
@@ -113,29 +153,29 @@ class FindCache:
         if self.bypassed(request):
             return Lookup("bypass")
         key = _key(request)
-        good = {each: entry for each, entry in self._entries.items() if self._is_good(entry, generation)}
+        good = {each: kept for each, kept in self._kept.living().items() if kept.generation == generation}
         mode: Mode = "exact"
         score = 1.0
         if key not in good:
             mode, alike = "semantic", [(0.0, key)]
-            for other, entry in good.items():
-                if other[0] == key[0] and vector and entry.vector and len(entry.vector) == len(vector):
-                    alike.append((sum(map(mul, entry.vector, vector)), other))
+            for other, kept in good.items():
+                if other[0] == key[0] and vector and kept.vector and len(kept.vector) == len(vector):
+                    alike.append((sum(map(mul, kept.vector, vector)), other))
             score, key = max(alike, key=itemgetter(0))
             if score < self._settings.sim_threshold or key not in good:
                 return Lookup("miss")
-        entry = self._entries[key]
-        if entry.payload["summary"]["gap_count"] > self._settings.max_summary_gap >= 0:
-            return Lookup("guard_revalidate", round(min(score, 1.0), 4))
-        self._entries.move_to_end(key)
-        saved, score = max(0, round(entry.elapsed_ms - elapsed_ms)), round(min(score, 1.0), 4)
+            score = round(min(score, 1.0), 4)
+        answer = good[key]
+        if answer.payload["summary"]["gap_count"] > self._settings.max_summary_gap >= 0:
+            return Lookup("guard_revalidate", score)
+        saved = max(0, round(answer.elapsed_ms - elapsed_ms))
         applied = {
-            **entry.payload["applied"],
+            **answer.payload["applied"],
             "requested_expand_scope": request.expand_scope,
             "requested_required_terms": list(request.required_terms),
             **Lookup(mode, score, saved).applied(),
         }
-        return Lookup(mode, score, saved, {**entry.payload, "query": request.query, "applied": applied})
+        return Lookup(mode, score, saved, {**answer.payload, "query": request.query, "applied": applied})
 
     def store(
         self,
@@ -144,25 +184,14 @@ class FindCache:
         payload: JsonObject,
         *,
         elapsed_ms: float,
-        complete: bool,
         vector: Vector | None = None,
     ) -> None:
-        """Keep `payload`, found in `elapsed_ms`, unless the search was not `complete` or the cache is bypassed."""
-        if self.bypassed(request) or not complete:
-            return
-        # Use reorders the entries, so what is of no use any more may be anywhere. There are few hundred.
-        for key, entry in list(self._entries.items()):
-            if not self._is_good(entry, generation if key[0][0] == request.manual_id else entry.generation):
-                del self._entries[key]
-        self._entries[_key(request)] = _Entry(payload, generation, self._now(), elapsed_ms, vector)
-        self._entries.move_to_end(_key(request))
-        if len(self._entries) > _MOST_KEPT:
-            self._entries.popitem(last=False)
-
-    def _is_good(self, entry: _Entry, generation: int) -> bool:
-        return entry.generation == generation and self._now() < entry.created + _KEPT_FOR
+        """Keep `payload`, found in `elapsed_ms`, unless the cache is bypassed."""
+        if not self.bypassed(request):
+            self._kept.put(_key(request), _Answer(payload, generation, elapsed_ms, vector))
 
 
-def _key(request: FindRequest) -> _Key:
+def _key(request: FindRequest) -> tuple[tuple[object, ...], str]:
+    """Return all of a request that changes its answer, and the question."""
     terms = frozenset(request.required_terms)
     return (request.manual_id, request.max_candidates, request.time_ms, terms), normalise(request.query)
