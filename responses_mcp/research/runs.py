@@ -377,10 +377,9 @@ class Research:
             own.written = new
         if new.key and found is not None and found.cancel_asked and new.id not in rows.cancelling:
             rows.cancelling.add(new.id)
-            self._tasks.start_soon(self._cancel_at_last, new.id)
+            self.begin_cancel(new.id)
 
-    async def _cancel_at_last(self, run_id: str) -> None:
-        """Cancel a run whose cancel was asked for before its id had come."""
+    async def _cancel_quietly(self, run_id: str) -> None:
         with suppress(ResponsesMcpError):
             await self._rows.cancel(run_id)
 
@@ -500,6 +499,10 @@ class Research:
         if isinstance(view, ResponsesMcpError):
             raise view
         return view
+
+    def begin_cancel(self, run_id: str) -> None:
+        """Have a run cancelled behind this call, also while this `Research` is closed; failures are not told."""
+        self._tasks.start_soon(self._cancel_quietly, run_id)
 
     # Being there
 

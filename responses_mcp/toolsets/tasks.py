@@ -10,7 +10,6 @@ import json
 import logging
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
@@ -38,7 +37,6 @@ _POLLS: Final = (1_000, 5_000)  # milliseconds between two looks of a client, at
 _POLL_SHARE: Final = 50  # milliseconds of them for each second that a run has been going on
 _LONGEST_MESSAGE: Final = 200
 _AT_ONCE: Final = 0.3  # seconds within which a cancel is answered, whatever it takes to find out of the run
-_LAST_WORDS: Final = 1.0  # seconds at the end of the server in which the API may still be told of a cancel
 _DAY: Final = 86_400_000  # milliseconds
 
 
@@ -66,7 +64,6 @@ class RunsToolset(Toolset):
         self._nursery: trio.Nursery | None = None
         self._opening: trio.Lock | None = None
         self._research: Research | None = None
-        self._cancels: trio.Nursery | None = None
 
     @property
     def tasks(self) -> RunsToolset:
@@ -188,7 +185,7 @@ class RunsToolset(Toolset):
                 pass
             except ResponsesMcpError as error:
                 raise ToolError(research.redact(str(error))) from error
-        cast("trio.Nursery", self._cancels).start_soon(_cancel, research, task_id)
+        research.begin_cancel(task_id)
         return True
 
     def _redact(self, text: str) -> str:
@@ -208,26 +205,13 @@ class RunsToolset(Toolset):
     async def _hold(self, *, task_status: trio.TaskStatus[Research]) -> None:
         import trio  # noqa: PLC0415
 
-        async with self._open_research() as research, trio.open_nursery() as self._cancels:
+        async with self._open_research() as research:
             task_status.started(research)
             await trio.sleep_forever()
 
 
 def _moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-async def _cancel(research: Research, run_id: str) -> None:
-    import trio  # noqa: PLC0415
-
-    try:
-        await research.cancel(run_id)
-    except trio.Cancelled:  # the server ends, and the API is perhaps still to be told
-        with trio.move_on_after(_LAST_WORDS, shield=True), suppress(ResponsesMcpError):
-            await research.cancel(run_id)
-        raise
-    except ResponsesMcpError as error:
-        log.warning("tasks: a run could not be cancelled: %s", research.redact(str(error)))
 
 
 def run_done(view: RunView, most: int, part: int = 1) -> Done:

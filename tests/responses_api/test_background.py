@@ -298,7 +298,7 @@ NO_RESPONSE = {"error": "Unexpected endpoint or method. (GET /v1/responses). Ret
     [
         (Error(404), "the answer is lost, though it may have been"),
         (Json(NO_RESPONSE), "Unexpected endpoint"),
-        (Json({"status": "error", "message": "Oh."}), "something else"),
+        (Json({"status": "error", "message": "Oh."}), "Oh"),
         (Json({"id": "resp_x", "status": "completed"}), "something else"),
     ],
 )
