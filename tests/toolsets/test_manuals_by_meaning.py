@@ -73,7 +73,7 @@ async def test_a_search_that_finds_nothing_says_that_it_went_by_words(tmp_path: 
 async def test_a_server_that_is_not_there_is_named_by_the_setting_of_embeddings(tmp_path: Path) -> None:
     async with asked(tmp_path, base_url="http://127.0.0.1:1/v1") as (client, _):
         note = (await client.call("manual_find", **FIND))["note"]
-        assert "; check manuals.embeddings.base_url, the network, and HTTPS_PROXY" in note
+        assert "Check manuals.embeddings.base_url, manuals.embeddings.model and the network." in note
         assert "openai.base_url" not in note
 
 

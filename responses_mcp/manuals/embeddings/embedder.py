@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, cast
 
 from responses_mcp.errors import ResponsesMcpError
 from responses_mcp.manuals.index.pieces import FORM
@@ -78,25 +78,17 @@ async def vectors_of(embedder: Embedder, texts: Sequence[str]) -> Sequence[Seque
 
     Raises `EmbeddingFailed`.
     """
-    vectors = await embedder.embed(texts)
-    for_texts = f"for {len(texts)} text{'s' if len(texts) > 1 else ''}; its embed must return one for each."
+    vectors: object = await embedder.embed(texts)
     try:
-        count = len(vectors)
-    except TypeError as error:
-        raise EmbeddingFailed(f"The embedder {embedder.name!r} gave no list of vectors {for_texts}") from error
-    if count != len(texts):
-        found = f"{count} vector{'' if count == 1 else 's'}"
-        raise EmbeddingFailed(f"The embedder {embedder.name!r} gave {found} {for_texts}")
-    if not all(map(_is_vector, vectors)):
-        raise EmbeddingFailed(f"The embedder {embedder.name!r} gave something that is no vector of finite numbers.")
-    return vectors
-
-
-def _is_vector(given: Sequence[float]) -> bool:
-    try:
-        return len(given) > 0 and math.isfinite(math.hypot(*given))
+        found = [*cast("Sequence[Sequence[float]]", vectors)]
+        if len(found) == len(texts) and all(len(each) and math.isfinite(math.hypot(*each)) for each in found):
+            return found
     except TypeError:
-        return False
+        pass
+    raise EmbeddingFailed(
+        f"The embedder {embedder.name!r} must give one vector of finite numbers for each of {len(texts)} texts, and "
+        "gave something else."
+    )
 
 
 def model_name(embedder: Embedder) -> str:

@@ -5,11 +5,9 @@ A reply is not believed: a vector that is missing, of another length, or not mad
 
 from __future__ import annotations
 
-import binascii
 import math
 import re
 from array import array
-from base64 import b64decode
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -17,7 +15,7 @@ from typing import Final, cast
 
 import trio
 
-from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, KeyUnusable, UpstreamError, program
+from responses_mcp.errors import KeyUnusable, UpstreamError, program
 from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.manuals.embeddings.embedder import USED, EmbeddingFailed, TextsRefused
 from responses_mcp.responses_api.api import ResponsesApi
@@ -26,14 +24,9 @@ from responses_mcp.settings.model import EmbeddingsSettings
 _LONGEST: Final = 8192  # numbers of a vector
 _MOST_TOKENS: Final = 100_000_000  # of one reply; more is no count
 _HURRY: Final = 5.0  # seconds, as a search has them, in which nothing is waited for to be asked again
-_OF_ENCODING: Final = re.compile("encoding.?format|base64|float", re.IGNORECASE)
 _OF_THE_TEXTS: Final = (400, 413, 422)  # statuses: one is too long, for example
 _WRONG: Final = "check manuals.embeddings.base_url and manuals.embeddings.model."
-_OF_ANSWERS: Final = re.compile(
-    r"OPENAI_(?:BASE_URL|API_TIMEOUT)|openai\.base_url|request\.timeout_ms|Responses API|\b(?:model_)?profiles?\b"
-    r"|\bAsk in "
-)
-_CLAUSE: Final = re.compile(r"(?<=[.;]) ")
+_CLAUSE: Final = re.compile("[.;:] ")
 
 
 class EmbeddingsEndpoint:
@@ -53,7 +46,6 @@ class EmbeddingsEndpoint:
         self._masked = masked
         self._open = api
         self._opened = False
-        self._takes_base64 = True
         self.name = f"api {settings.model} {settings.dimensions or ''}".strip()
 
     @cached_property
@@ -67,49 +59,27 @@ class EmbeddingsEndpoint:
         body: JsonObject = {"model": self._settings.model, "input": given}
         if self._settings.dimensions:
             body["dimensions"] = self._settings.dimensions
+        # Who has no time to wait is told why it failed, and not that there was no time; what is learnt is still tried.
+        left = trio.current_effective_deadline() - trio.current_time()
+        wanted = self._settings.dimensions
         try:
-            if self._takes_base64:  # a quarter of the bytes; a server that does not know it sends numbers all the same
-                try:
-                    return await self._post({**body, "encoding_format": "base64"}, len(texts))
-                except UpstreamError as error:
-                    if error.status not in _OF_THE_TEXTS or not _OF_ENCODING.search(error.said or ""):
-                        raise
-                    self._takes_base64 = False
-            return await self._post(body, len(texts))
+            return await self._api.post(
+                "/embeddings", body, lambda reply: _vectors(_counted(reply), len(texts), wanted), once=left <= _HURRY
+            )
         except UpstreamError as error:
             failed = TextsRefused if error.status in _OF_THE_TEXTS else EmbeddingFailed
             raise failed(f"The embeddings endpoint failed: {self._told(error)}") from error
 
-    async def _post(self, body: JsonObject, count: int) -> Sequence[Sequence[float]]:
-        # Who has no time to wait is told why it failed, and not that there was no time; what is learnt is still tried.
-        left = trio.current_effective_deadline() - trio.current_time()
-        wanted = self._settings.dimensions
-        return await self._api.post(
-            "/embeddings", body, lambda reply: _vectors(_counted(reply), count, wanted), once=left <= _HURRY
-        )
-
     def _told(self, error: UpstreamError) -> str:
-        """Return what an error says, with cures that apply here in place of those for the answer tools."""
+        """Return what an error says, with a cure that applies here in place of those for the answer tools."""
         if isinstance(error, KeyUnusable):
             return f"{error.cause} {error.remedy or 'Set it, or set manuals.embeddings.provider to none.'}"
+        cause = _CLAUSE.split(str(error) if error.unquoted is None else error.unquoted, maxsplit=1)[0].rstrip(".")
+        said = f": {error.said.rstrip('.')}" if error.said else ""
         address = "manuals.embeddings.base_url"
         if self._settings.base_url is None:
             address = f"openai.base_url ({address} is not set)"
-        if isinstance(error, DeadlineExceeded):
-            cure = f"check {address} and the network, or raise request.timeout_ms."
-        elif isinstance(error, ConnectionFailed):
-            cure = f"check {address}, the network, and HTTPS_PROXY if you need a proxy."
-        else:
-            cure = f"check {address} and manuals.embeddings.model."
-        before, said, behind = str(error).partition(f" {error.said} ") if error.said else (str(error), "", "")
-        told: list[str] = []
-        for clause in (*_CLAUSE.split(before), said.strip(), *_CLAUSE.split(behind)):
-            if clause == error.said or not _OF_ANSWERS.search(clause):
-                told.append(clause)
-            elif cure:
-                told.append(cure if told and told[-1].endswith(";") else cure[0].upper() + cure[1:])
-                cure = ""
-        return " ".join(filter(None, told))
+        return f"{cause}{said}. Check {address}, manuals.embeddings.model and the network."
 
     async def aclose(self) -> None:
         """Close the connections, if there are any."""
@@ -158,10 +128,8 @@ def _vectors(reply: JsonObject, count: int, wanted: int) -> list[Sequence[float]
 
 def _numbers(given: object) -> Sequence[float]:
     numbers = array("f")
-    with suppress(TypeError, ValueError, OverflowError, binascii.Error):
-        if isinstance(given, str):
-            numbers.frombytes(b64decode(given, validate=True))  # little-endian, as the machines are
-        elif isinstance(given, list):
+    with suppress(TypeError, ValueError, OverflowError):
+        if isinstance(given, list):
             numbers = array("f", cast("list[float]", given))  # all of it, or nothing
     if not 0 < len(numbers) <= _LONGEST or not math.isfinite(math.hypot(*numbers)):
         raise EmbeddingFailed(f"The embeddings endpoint answered something that is no vector; {_WRONG}")

@@ -84,7 +84,7 @@ class _Part(NamedTuple):
     text: str
 
 
-@lru_cache(64)  # sections beside each other have the same breadcrumbs
+@lru_cache(1024)  # a title is above other sections, and many files have the same
 def _head_tokens(title: str) -> str:
     return tokens(prepared(shown_title(title)))
 

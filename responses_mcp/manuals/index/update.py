@@ -46,6 +46,8 @@ _WORDS: Final = (
     f'CREATE VIRTUAL TABLE words_{{0}} USING fts5(file UNINDEXED, {_COLUMNS}, tokenize="{TOKENIZER}")',
     # Bytes of postings that are gathered before they are written: else small pieces are merged over and over.
     "INSERT INTO words_{0} (words_{0}, rank) VALUES ('hashsize', 8000000)",
+    # Pieces that are merged at once: with SQLite's own 4, each posting is written three times.
+    "INSERT INTO words_{0} (words_{0}, rank) VALUES ('automerge', 16)",
 )
 # Row by row: before a statement for many rows, SQLite has the full-text table write what it has gathered.
 _INSERT: Final = (

@@ -2,7 +2,6 @@
 
 import json
 import re
-from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,7 +44,6 @@ async def test_one_request_has_all_texts_and_goes_where_the_answers_come_from() 
     assert json.loads(sent.body) == {
         "model": "text-embedding-3-small",
         "input": ["a", "鍵\ufffd"],
-        "encoding_format": "base64",
     }
 
 
@@ -56,23 +54,14 @@ async def test_dimensions_are_asked_for_only_where_they_are_set() -> None:
     assert embedder.name == "api m 2"
 
 
-async def test_vectors_come_in_the_order_of_the_texts_as_numbers_or_in_base64() -> None:
-    second = b64encode(bytes.fromhex("0000803f 000000c0")).decode()
-    embedder, _ = endpoint(reply(item(1, second), item(0, [3, 4.5])))
+async def test_vectors_come_in_the_order_of_the_texts() -> None:
+    embedder, _ = endpoint(reply(item(1, [1, -2]), item(0, [3, 4.5])))
     assert floats(await embedder.embed(["a", "b"])) == [[3, 4.5], [1, -2]]
 
 
 async def test_a_server_that_leaves_the_index_out_is_taken_at_its_order() -> None:
     embedder, _ = endpoint(reply({"embedding": [1]}, {"embedding": [2]}))
     assert floats(await embedder.embed(["a", "b"])) == [[1], [2]]
-
-
-async def test_a_server_that_knows_no_base64_is_asked_without_it() -> None:
-    body = {"error": {"message": "Unknown parameter: 'encoding_format'.", "param": "encoding_format"}}
-    refusal = Reply(400, {}, [json.dumps(body).encode()])
-    embedder, stub = endpoint(refusal, reply(item(0, [1.0])))
-    assert floats(await embedder.embed(["a"])) == [[1]]
-    assert "encoding_format" not in json.loads(stub.sent[1].body)
 
 
 HOSTILE = {
@@ -96,9 +85,7 @@ HOSTILE = {
     "no number": Reply(200, {}, [b'{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[NaN]}]}']),
     "a number too large": reply(item(0, [1.0]), item(1, [1e300])),
     "nothing but zeros": reply(item(0, [0.0, 0.0]), item(1, [0.0, 0.0])),
-    "no number in base64": reply(item(0, "AADAfw=="), item(1, "AACAPw==")),
-    "half a number in base64": reply(item(0, "AADA"), item(1, "AADA")),
-    "no base64": reply(item(0, "ä!"), item(1, "====")),
+    "base64 that nobody asked for": reply(item(0, "AACAPw=="), item(1, "AACAPw==")),
     "a vector without end": reply(item(0, [1.0] * 9000), item(1, [1.0] * 9000)),
     "a list": Reply(200, {}, [b"[[1.0], [1.0]]"]),
     "HTML": Reply(200, {}, [b"<html>"]),
@@ -178,15 +165,7 @@ async def test_what_a_server_says_is_told_whatever_its_words(said: str) -> None:
     with pytest.raises(EmbeddingFailed) as caught:
         await failing(None, saying(said)).embed(["a"])
     assert f"(400): {said[:200]}" in str(caught.value)
-    assert str(caught.value).endswith("manuals.embeddings.model.")
-
-
-@pytest.mark.parametrize("said", ["encoding_format: only float is supported", "'encoding_format' must be 'float'"])
-async def test_a_server_that_takes_only_numbers_is_asked_for_these_from_then_on(said: str) -> None:
-    embedder, stub = endpoint(saying(said), reply(item(0, [1.0])), reply(item(0, [1.0])))
-    await embedder.embed(["a"])
-    await embedder.embed(["b"])
-    assert ["encoding_format" in json.loads(each.body) for each in stub.sent] == [True, False, False]
+    assert str(caught.value).endswith("manuals.embeddings.model and the network.")
 
 
 @pytest.mark.parametrize("status", [429, 500])
@@ -203,12 +182,12 @@ async def test_a_failure_says_what_to_change() -> None:
         await failing("http://127.0.0.1:11434/v1", FAILURES["another path"]).embed(["a"])
     assert str(caught.value) == (
         "The embeddings endpoint failed: The API does not offer this model (404 model_not_found): Said so. "
-        "Check manuals.embeddings.base_url and manuals.embeddings.model."
+        "Check manuals.embeddings.base_url, manuals.embeddings.model and the network."
     )
     with pytest.raises(EmbeddingFailed) as caught:
         await failing(None, FAILURES["no answer"]).embed(["a"])
     assert str(caught.value).endswith(
-        "; check openai.base_url (manuals.embeddings.base_url is not set) and the network, or raise request.timeout_ms."
+        ". Check openai.base_url (manuals.embeddings.base_url is not set), manuals.embeddings.model and the network."
     )
 
 

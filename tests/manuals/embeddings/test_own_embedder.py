@@ -13,18 +13,16 @@ from responses_mcp.manuals.service import open_manuals
 from responses_mcp.settings.model import ManualsSettings
 from tests.manuals.embeddings.stub import StubEmbedder
 
-NO_VECTOR = "'mine' gave something that is no vector of finite numbers"
-
-SPOILT: list[tuple[Callable[[Any], Any], str]] = [
-    (lambda right: right[1:], "'mine' gave 1 vector for 2 texts"),
-    (lambda right: [*right, right[0]], "'mine' gave 3 vectors for 2 texts"),
-    (lambda right: [], "'mine' gave 0 vectors for 2 texts"),
-    (lambda right: None, "'mine' gave no list of vectors for 2 texts"),
-    (lambda right: [right[0], [math.nan] * 64], NO_VECTOR),
-    (lambda right: [right[0], [math.inf] * 64], NO_VECTOR),
-    (lambda right: [right[0], ["1"] * 64], NO_VECTOR),
-    (lambda right: [right[0], None], NO_VECTOR),
-    (lambda right: [[], []], NO_VECTOR),
+SPOILT: list[Callable[[Any], Any]] = [
+    lambda right: right[1:],
+    lambda right: [*right, right[0]],
+    lambda right: [],
+    lambda right: None,
+    lambda right: [right[0], [math.nan] * 64],
+    lambda right: [right[0], [math.inf] * 64],
+    lambda right: [right[0], ["1"] * 64],
+    lambda right: [right[0], None],
+    lambda right: [[], []],
 ]
 
 
@@ -40,9 +38,9 @@ class Wrong(StubEmbedder):
         return spoilt
 
 
-@pytest.mark.parametrize(("spoil", "told"), SPOILT)
+@pytest.mark.parametrize("spoil", SPOILT)
 async def test_what_is_no_vector_for_each_text_is_told_with_the_name_of_who_gave_it(
-    spoil: Callable[[Any], Any], told: str, tmp_path: Path
+    spoil: Callable[[Any], Any], tmp_path: Path
 ) -> None:
     (tmp_path / "pumps").mkdir()
     for name in ("care", "parts"):
@@ -52,5 +50,5 @@ async def test_what_is_no_vector_for_each_text_is_told_with_the_name_of_who_gave
         with pytest.raises(ResponsesMcpError) as caught:  # who catches all of this package's errors has it, too
             await manuals.embed("pumps")
         assert isinstance(caught.value, EmbeddingFailed)
-        assert told in str(caught.value)
+        assert "'mine' must give one vector of finite numbers for each of 2 texts" in str(caught.value)
         assert (await manuals.outstanding("pumps")).sections == 2
