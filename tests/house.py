@@ -99,7 +99,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "manuals.search": {
         *("manuals.errors", "manuals.cancellation", "manuals.words", "manuals.requests", "settings.model"),
-        *("json_types", "manuals.embeddings", "manuals.index", "manuals.results"),
+        *("errors", "json_types", "manuals.embeddings", "manuals.index", "manuals.results"),
         "manuals.files",
     },
     "manuals": {

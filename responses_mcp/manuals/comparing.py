@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 import trio
 
-from responses_mcp.errors import program
 from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.embeddings.embedder import (
     Embedder,
@@ -43,7 +41,7 @@ _LONGEST: Final = 2_000  # characters of a question
 
 
 class Compared(NamedTuple, Generic[T]):
-    """What a search found, whether meaning had a part in the order, and why none or not all was compared by it."""
+    """What a search found, whether meaning had a part in the order, and why none or not all were compared by it."""
 
     found: T
     by_meaning: bool
@@ -60,7 +58,6 @@ class Comparing:
         self._questions: OrderedDict[str, Question] = OrderedDict()  # the least recently used first
         self._resting_until = float("-inf")
         self._why = ""
-        self._embedding_few = trio.Lock()
         self._filling = trio.Lock()
 
     @property
@@ -69,39 +66,23 @@ class Comparing:
         return self._embedder is not None
 
     async def search(self, query: str, work: Search[T], deadline: float) -> Compared[T]:
-        """Search. Raises OutOfTime at the deadline.
-
-        All that needs the provider has `times.patience` together, without the time of the search itself.
-        """
-        embedder = self._embedder
+        """Search. Raises OutOfTime at the deadline; making a vector of the question has `times.patience`."""
         question: Question | None = None
         failure: str | None = None
-        began = trio.current_time()
-        if embedder is not None:
+        if self._embedder is not None:
             try:
-                question = await self._question(embedder, query, began + self._times.patience)
+                question = await self._question(self._embedder, query)
             except EmbeddingFailed as error:
                 failure = str(error)
-        patience = self._times.patience - (trio.current_time() - began)
-        found, meaning = await self._search(work, question, deadline)
-        if meaning is not None:
-            failure = meaning.failure
-        if embedder is not None and meaning is not None and meaning.lacking:
-            try:
-                await self._embed_few(embedder, meaning.lacking, trio.current_time() + patience)
-            except EmbeddingFailed as error:
-                failure = str(error)
-            else:
-                found, meaning = await self._search(work, question, deadline)
-                failure = None if meaning is None else meaning.failure
-        return Compared(found, by_meaning=meaning is not None and meaning.used, failure=failure)
 
-    async def _search(self, work: Search[T], question: Question | None, deadline: float) -> tuple[T, Meaning | None]:
-        def search(library: Library, check: CancellationCheck) -> tuple[T, Meaning | None]:
+        def search(library: Library, check: CancellationCheck) -> Compared[T]:
             from responses_mcp.manuals.search.meaning import Meaning  # noqa: PLC0415  # SQLite, in a thread
 
-            meaning = None if question is None else Meaning(question, self._vectors(library), check)
-            return work(library, check, meaning), meaning
+            if question is None:
+                return Compared(work(library, check, None), by_meaning=False, failure=failure)
+            meaning = Meaning(question, self._vectors(library), check)
+            found = work(library, check, meaning)
+            return Compared(found, by_meaning=meaning.used, failure=meaning.failure)
 
         return await self._threads.run(search, max(deadline, trio.current_time() + self._times.least_search))
 
@@ -149,8 +130,10 @@ class Comparing:
 
         async def send(sections: Sequence[Section]) -> None:
             nonlocal done, refused_in_a_row
+            texts = list(dict.fromkeys(text for each in sections for text in each.texts))
             try:
-                await self._embed(embedder, list(dict.fromkeys(text for each in sections for text in each.texts)))
+                made = dict(zip(texts, await vectors_of(embedder, texts), strict=True))
+                await self._threads.run(lambda library, check: self._vectors(library).keep(made, check), indexing=True)
             except TextsRefused as refusal:
                 if len(sections) == 1:
                     refused.append((sections[0], refusal))
@@ -208,66 +191,32 @@ class Comparing:
                     yield each._replace(texts=texts)
             after = rows[-1].id
 
-    async def _question(self, embedder: Embedder, query: str, deadline: float) -> Question | None:
-        """Return a question as a vector; None for one that is like nothing. Raises `EmbeddingFailed`."""
+    async def _question(self, embedder: Embedder, query: str) -> Question | None:
+        """Return a question as a vector; None for one that is like nothing.
+
+        Raises `EmbeddingFailed`; for a while after a failure, unless a text was refused, it does so at once.
+        """
         from responses_mcp.manuals.embeddings.vectors import question  # noqa: PLC0415  # SQLite need not delay the start
 
         text = normalise(query)[:_LONGEST]
         if text not in self._questions:
-            (vector,) = await self._within(deadline, embedder, lambda: vectors_of(embedder, [text]))
-            self._questions[text] = question(vector)
+            if trio.current_time() < self._resting_until:
+                raise EmbeddingFailed(self._why)
+            failure = EmbeddingFailed(f"There were no embeddings within {self._times.patience:g} s; ask again.")
+            try:
+                with trio.move_on_after(self._times.patience):
+                    self._questions[text] = question((await vectors_of(embedder, [text]))[0])
+            except TextsRefused:
+                raise  # others it may take
+            except EmbeddingFailed as error:
+                failure = error
+            if text not in self._questions:
+                self._resting_until, self._why = trio.current_time() + embedder.rest, str(failure)
+                raise failure
             if len(self._questions) > _MOST_KEPT:
                 self._questions.popitem(last=False)
         self._questions.move_to_end(text)
         return self._questions[text] if self._questions[text].factor else None
-
-    async def _within(self, deadline: float, embedder: Embedder, work: Callable[[], Awaitable[T]]) -> T:
-        """Do what needs the provider, until `deadline`.
-
-        Raises `EmbeddingFailed`; for a while after a failure, unless a text was refused, it does so at once.
-        """
-        if trio.current_time() < self._resting_until:
-            raise EmbeddingFailed(self._why)
-        failure = self._too_slow(embedder)
-        try:
-            with trio.move_on_at(deadline):
-                return await work()
-        except TextsRefused:
-            raise  # others it may take
-        except EmbeddingFailed as error:
-            failure = error
-        self._resting_until, self._why = trio.current_time() + embedder.rest, str(failure)
-        raise failure
-
-    async def _embed_few(self, embedder: Embedder, lacking: Sequence[Sequence[str]], deadline: float) -> None:
-        """Give vectors to sections that a search met without, if they are few. Raises `EmbeddingFailed`."""
-        if len(lacking) > embedder.few:
-            many = len(lacking)
-            raise EmbeddingFailed(f"{many:,} candidates have no vector yet; run '{program()} manuals index --embed'.")
-
-        with trio.move_on_at(deadline) as waiting:
-            await self._embedding_few.acquire()
-        if waiting.cancelled_caught:
-            raise self._too_slow(embedder)
-        try:
-            texts = [text for each in lacking for text in each]
-            known = await self._threads.run(lambda library, check: self._vectors(library).of(texts, check))
-            rest = [text for text in dict.fromkeys(texts) if text not in known]  # another search may have met them
-            for at in range(0, len(rest), MOST_TEXTS):
-                await self._embed(embedder, rest[at : at + MOST_TEXTS], deadline)
-        finally:
-            self._embedding_few.release()
-
-    async def _embed(self, embedder: Embedder, texts: Sequence[str], deadline: float | None = None) -> None:
-        made = partial(vectors_of, embedder, texts)
-        found = dict(
-            zip(texts, await (made() if deadline is None else self._within(deadline, embedder, made)), strict=True)
-        )
-        await self._threads.run(lambda library, check: self._vectors(library).keep(found, check), indexing=True)
-
-    def _too_slow(self, embedder: Embedder) -> EmbeddingFailed:
-        advice = getattr(embedder, "if_slow", ".")  # of ours; a host's own embedder need not have it
-        return EmbeddingFailed(f"There were no embeddings within {self._times.patience:g} s{advice}")
 
     def _vectors(self, library: Library) -> Vectors:
         return library.vectors(model_name(self._required()))

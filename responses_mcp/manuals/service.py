@@ -108,22 +108,18 @@ class Manuals:
 
     async def ls(self, request: LsRequest) -> JsonObject:
         """List manuals, or the children of one or of a folder in one (M2)."""
-        _require(LsRequest, request)
         return await self._threads.run(lambda library, check: list_children(library.folder, request, check))
 
     async def toc(self, request: TocRequest) -> JsonObject:
         """List the files of a manual, with headings when `deep` (M3)."""
-        _require(TocRequest, request)
         return await self._threads.run(lambda library, check: table_of_contents(library.folder, request, check))
 
     async def read(self, request: ReadRequest, *, after: ReadEnd | None = None) -> tuple[JsonObject, ReadEnd]:
         """Read a section, or what follows the end of an earlier read; tells where it ended (M6)."""
-        _require(ReadRequest, request)
         return await self._threads.run(lambda library, check: read(library.folder, request, check, after=after))
 
     async def scan(self, request: ScanRequest) -> JsonObject:
         """Read a file piece by piece (M7)."""
-        _require(ScanRequest, request)
         return await self._threads.run(lambda library, check: scan(library.folder, request, check))
 
     async def resources(self, after: Position | None) -> tuple[list[JsonObject], Position | None]:
@@ -162,7 +158,6 @@ class Manuals:
         that was not reached, is told of, and the others are searched. `on_phase` is as for `find`.
         Raises `ManualsError` where there is none at all.
         """
-        _require(SearchRequest, request)
         require_trio()
         deadline = trio.current_time() + request.time_ms / 1000
         request = replace(request, path_prefix="/".join(parts_of(request.path_prefix)))
@@ -192,7 +187,6 @@ class Manuals:
         The index is updated first, for as long as `time_ms` allows; files that were not reached are the trace's
         `unscanned`. `on_phase` is told what is going on, in words for a person; it must not wait.
         """
-        _require(FindRequest, request)
         require_trio()
         began = trio.current_time()
         earlier: JsonObject | None = None
@@ -348,11 +342,6 @@ class Manuals:
             late = [Unsearched(name, OUT_OF_TIME, None) for name in manuals]
             return FoundEverywhere([], [*unreadable, *late]), None, others
         return found._replace(unsearched=[*unreadable, *found.unsearched]), why, others
-
-
-def _require(kind: type[object], request: object) -> None:
-    if not isinstance(request, kind):
-        raise TypeError(f"{request!r:.60} is no request; pass {kind.__name__}({request!r:.60}).")
 
 
 def _names(library: Library, _: CancellationCheck) -> tuple[list[str], str | None]:

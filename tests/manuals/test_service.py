@@ -30,7 +30,6 @@ from responses_mcp.manuals.requests import FindRequest, HitsRequest, LsRequest, 
 from responses_mcp.manuals.service import Manuals, open_manuals
 from responses_mcp.manuals.threads import INDEXING, Times
 from responses_mcp.settings.model import ManualsSettings, Settings
-from tests.manuals.embeddings.stub import StubEmbedder
 
 WAIT = 20.0  # seconds; a bound for a stuck machine, not an expectation
 
@@ -68,9 +67,9 @@ async def opened(
 
 
 @contextmanager
-def locked_elsewhere(folder: Path, which: str = "*.sqlite3") -> Generator[sqlite3.Connection]:
+def locked_elsewhere(folder: Path) -> Generator[sqlite3.Connection]:
     """Hold the lock of the index in a folder, as another process that writes, and does nothing."""
-    [file] = folder.glob(which)
+    [file] = folder.glob("*.sqlite3")
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield other
@@ -176,13 +175,6 @@ async def test_the_same_question_is_answered_from_the_cache_until_something_chan
         answer = await manuals.find(asked(use_cache=True))
         assert [*modes, answer["applied"]["sem_cache_mode"]] == ["miss", "exact", "miss"]
         assert manuals.hits(HitsRequest(answer["trace_id"]))["total"] > 0
-
-
-@pytest.mark.parametrize("method", ["search", "find", "ls", "toc", "read", "scan"])
-async def test_a_text_in_the_place_of_a_request_is_told_with_the_right_form(method, root) -> None:
-    async with open_manuals(ManualsSettings(root=str(root), in_memory=True)) as manuals:
-        with pytest.raises(TypeError, match=r"pass \w+Request\('pump'\)"):
-            await getattr(manuals, method)("pump")
 
 
 async def test_a_manual_that_does_not_exist_is_told(root) -> None:
@@ -496,19 +488,6 @@ async def test_a_writer_that_does_nothing_costs_three_seconds_and_then_nothing(
             other.execute("ROLLBACK")
         assert await found(manuals, "number99") == ["99.md"]
         assert await unscanned(manuals) == {}
-
-
-async def test_a_writer_that_does_nothing_costs_a_search_by_meaning_its_new_vectors_and_not_the_index(
-    root, tmp_path, monkeypatch
-) -> None:
-    monkeypatch.setattr(store, "_PATIENCE", 0.2)
-    async with opened(root, tmp_path / "index", embedder=StubEmbedder()) as manuals:
-        await manuals.find(asked())
-        with locked_elsewhere(tmp_path / "index", "*.vectors"):
-            found = (await manuals.search(SearchRequest("number7"))).as_json()
-            assert found["results"]
-            assert "another process holds its lock" in found["note"]
-            assert not manuals._threads.in_memory
 
 
 async def test_a_manual_that_is_new_is_searched_in_memory_while_a_writer_does_nothing(

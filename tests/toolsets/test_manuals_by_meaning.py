@@ -40,16 +40,6 @@ async def asked(tmp_path: Path, revision: str = "legacy", **embeddings: Any) -> 
 
 
 @every_revision
-async def test_a_few_new_sections_get_their_vectors_and_there_is_nothing_to_note(tmp_path: Path, revision: str) -> None:
-    async with asked(tmp_path, revision) as (client, api):
-        found = await client.call("manual_find", **FIND)
-        assert "note" not in found
-        assert [request.json["input"][0] for request in api.requests] == ["token", "Title 0\ntoken"]
-        runs = await client.call("manual_hits", trace_id=found["trace_id"], kind="gate_runs")
-        assert runs["total"] == 2
-
-
-@every_revision
 async def test_an_endpoint_that_fails_leaves_a_result_with_a_note(tmp_path: Path, revision: str) -> None:
     async with asked(tmp_path, revision) as (client, api):
         api.script(Error(401, f"The key {KEY} is wrong."))

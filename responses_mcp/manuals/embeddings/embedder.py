@@ -51,11 +51,6 @@ class Embedder(Protocol):
         ...
 
     @property
-    def few(self) -> int:
-        """Return how many changed sections a search may embed before it answers."""
-        ...
-
-    @property
     def rest(self) -> float:
         """Return for how many seconds after a failure searches leave it alone: each would wait as long again."""
         ...

@@ -15,7 +15,7 @@ from typing import Final, cast
 
 import trio
 
-from responses_mcp.errors import KeyUnusable, UpstreamError, program
+from responses_mcp.errors import KeyUnusable, UpstreamError
 from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.manuals.embeddings.embedder import USED, EmbeddingFailed, TextsRefused
 from responses_mcp.responses_api.api import ResponsesApi
@@ -35,9 +35,7 @@ class EmbeddingsEndpoint:
     `aclose` closes the connections of `api`.
     """
 
-    few = 8  # sections, in one request
     rest = 10.0
-    if_slow = f"; check manuals.embeddings.base_url and the network. '{program()} doctor' says more."
 
     def __init__(
         self, settings: EmbeddingsSettings, api: Callable[[], ResponsesApi], masked: Callable[[str], str] = str

@@ -53,7 +53,7 @@ def what_is_sent(settings: Settings) -> str | None:
         return None
     openai = settings.openai
     return (
-        f"the texts of the manuals (when 'manuals index --embed' runs or a file has changed) and the question of each "
+        f"the texts of the manuals (when 'manuals index --embed' runs) and the question of each "
         f"search are sent to {address_of(settings)}/embeddings, for the model {chosen.model}, "
         f"with the key of {openai.api_key_env} if there is one"
     )

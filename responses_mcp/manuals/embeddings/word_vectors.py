@@ -27,9 +27,7 @@ class WordVectors:
     """The model of wordllama, loaded by the first use, in a thread. It works in one thread at a time."""
 
     name = "wordllama l2_supercat 256"
-    few = 128  # sections, in about a tenth of a second
     rest = 0.5  # the first use may end while the thread still loads
-    if_slow = ": wordllama may still be loading. Ask again."
 
     def __init__(self) -> None:
         self._limiter = trio.CapacityLimiter(1)

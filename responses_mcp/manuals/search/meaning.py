@@ -8,6 +8,7 @@ from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
+from responses_mcp.errors import program
 from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
 from responses_mcp.manuals.index.pieces import pieces_of
 
@@ -25,8 +26,7 @@ _ENOUGH: Final = 0.5  # of the candidates; with fewer vectors the ranking is tha
 class Meaning:
     """Compares the candidates of one search with its question.
 
-    `lacking` are the texts of those candidates that have no vector, `used` tells whether meaning had a part in the
-    order, and `failure` why not, if the vectors cannot be read.
+    `used` tells whether meaning had a part in the order, and `failure` why none or not all candidates were compared.
     """
 
     def __init__(self, question: Question, vectors: Vectors, check: CancellationCheck) -> None:
@@ -34,7 +34,7 @@ class Meaning:
         self._vectors = vectors
         self._check = check
         self._texts: Callable[[Iterable[int]], dict[int, list[str]]] = lambda _: {}
-        self.lacking: list[list[str]] = []
+        self._lacking = 0
         self.used = False
         self.failure: str | None = None
 
@@ -57,8 +57,10 @@ class Meaning:
             self._check()
             if all(text in found for text in some):
                 cosines[keys[number]] = max(self._question.cosine(found[text]) for text in some)
-            else:
-                self.lacking.append(some)
+        self._lacking += len(keys) - len(cosines)
+        if self._lacking:
+            have = "candidate has" if self._lacking == 1 else "candidates have"
+            self.failure = f"{self._lacking:,} {have} no vector yet; run '{program()} manuals index --embed'."
         self.used = mix(ranking, cosines) or self.used
 
 

@@ -11,7 +11,6 @@ from responses_mcp.testing import count_words
 class StubEmbedder:
     """Counts words, of which `same` maps some to others that mean the same; `before` may wait or raise."""
 
-    few = 4
     rest = 10.0
 
     def __init__(self, same: dict[str, str] | None = None, *, name: str = "stub", dimensions: int = 64) -> None:
