@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import Final, NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, Protocol
 
 from responses_mcp.errors import ResponsesMcpError
 from responses_mcp.manuals.index.pieces import FORM
@@ -73,9 +73,9 @@ async def vectors_of(embedder: Embedder, texts: Sequence[str]) -> Sequence[Seque
 
     Raises `EmbeddingFailed`.
     """
-    vectors: object = await embedder.embed(texts)
+    vectors = await embedder.embed(texts)
     try:
-        found = [*cast("Sequence[Sequence[float]]", vectors)]
+        found = [*vectors]
         if len(found) == len(texts) and all(len(each) and math.isfinite(math.hypot(*each)) for each in found):
             return found
     except TypeError:
