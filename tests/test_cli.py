@@ -50,19 +50,6 @@ def test_version_prints_only_the_version(tmp_path: Path, option: str) -> None:
     assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, [__version__], "")
 
 
-def test_a_blank_line_is_before_each_part_of_the_help() -> None:
-    lines = cli.build_parser().format_help().splitlines()
-    parts = [at for at, line in enumerate(lines) if at and line and not line.startswith(" ")]
-    assert len(parts) == 4
-    assert all(not lines[at - 1] for at in parts)
-
-
-def test_the_commands_in_the_help_are_told_in_two_columns() -> None:
-    listed = cli.build_parser().format_help().partition("commands:\n")[2].partition("example:")[0].splitlines()
-    assert [line.split()[0] for line in listed if line] != []
-    assert len({len(line) - len(line[2:].partition(" ")[2].lstrip()) for line in listed if line}) == 1
-
-
 @pytest.mark.parametrize("stdin", [subprocess.DEVNULL, "file"])
 def test_no_arguments_print_the_help(tmp_path: Path, stdin: int | str) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
