@@ -14,7 +14,6 @@ import pytest
 import trio.testing
 
 import responses_mcp
-from responses_mcp import load_settings, open_answers, open_manuals, open_research
 from responses_mcp.asking import Asker
 from responses_mcp.errors import NotUnderTrio, ResponsesMcpError
 from responses_mcp.manuals.service import Manuals
@@ -118,21 +117,6 @@ async def test_to_close_is_a_checkpoint_however_often(closing: Callable[[Setting
     for _ in range(2):
         with trio.testing.assert_checkpoints():
             await opened.aclose()
-
-
-@pytest.mark.parametrize("opener", [open_answers, open_manuals, open_research, None])
-def test_what_load_settings_gives_in_place_of_its_settings_is_told_with_the_right_form(opener: Any) -> None:
-    opener = opener or (lambda settings: responses_mcp.serve(*trio.testing.memory_stream_pair(), settings=settings))
-
-    async def use() -> None:
-        opened = opener(load_settings({}))
-        if hasattr(opened, "__aenter__"):
-            async with opened:
-                raise AssertionError
-        await opened
-
-    with pytest.raises(TypeError, match=r"\.settings"):
-        trio.run(use)
 
 
 def test_what_the_page_says_that_a_host_imports_is_there() -> None:
