@@ -25,7 +25,7 @@ from responses_mcp.commands.clients.entries import (
     secret_variables,
     server_options,
 )
-from responses_mcp.commands.clients.files import ClientFile, Unmergeable, as_table, reason_of, texts_in
+from responses_mcp.commands.clients.files import ClientFile, Unmergeable, as_table, reason_of
 from responses_mcp.commands.clients.known import CLIENTS, ENTRY, Machine, Server, this_machine
 from responses_mcp.commands.doctor.configuration import SOURCE, TO_KEEP, is_thrown_away
 from responses_mcp.commands.example_profiles import offer_profiles
@@ -257,8 +257,11 @@ def _merged(
     merged.pop(client.variables, None)
     if variables:
         merged[client.variables] = variables
-    if client.names is not None:
-        merged[client.names] = list(dict.fromkeys([*texts_in(old.said.get(client.names)), *entry[client.names]]))
+    if client.names is not None and old.named:
+        merged[client.names] = [
+            *old.said[client.names],
+            *(each for each in entry[client.names] if each not in old.named),
+        ]
     limit, _ = client.limit or ("", 1)
     waits = old.said.get(limit)
     if isinstance(waits, int | float) and waits > entry[limit]:

@@ -9,7 +9,7 @@ import json
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import trio
 import trio.testing
@@ -182,12 +182,12 @@ def _message(item: Payload | FramingFault) -> Message:
     if isinstance(item, FramingFault):
         raise NoMessage(item.message)
     try:
-        message: Message = json.loads(item.data)
+        message: Any = json.loads(item.data)
     except (ValueError, RecursionError):
-        message = {}
-    if "jsonrpc" not in message:
+        message = None
+    if not isinstance(message, dict) or "jsonrpc" not in message:
         raise NoMessage(item.data.decode("utf-8", "replace"))
-    return message
+    return cast(Message, message)
 
 
 @asynccontextmanager

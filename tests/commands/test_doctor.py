@@ -658,6 +658,7 @@ async def test_without_a_usable_key_the_way_is_tried_without_one(
             [("FAIL", "stdout", "Welcome!", "Fix: find what prints there")],
         ),
         (server(after="print('Bye!')"), [("FAIL", "stdout", "Bye!")]),
+        (server("print(5)"), [("FAIL", "stdout", "a line that is not a message: 5")]),
         (
             server(f"import sys\nsys.exit('no module for {KEY}')"),
             [("FAIL", "start", "ended with code 1", "no module for [redacted]", "Fix: run")],
@@ -671,7 +672,7 @@ async def test_without_a_usable_key_the_way_is_tried_without_one(
             [("FAIL", "start", "not tools/list"), ("FAIL", "exit", "code 3", "Fix: run it with --debug PATH")],
         ),
     ],
-    ids=["slow", "noise", "noise at the end", "ends at once", "is not there", "no tools"],
+    ids=["slow", "noise", "noise at the end", "a number", "ends at once", "is not there", "no tools"],
 )
 async def test_a_server_that_does_not_what_clients_want_is_told(
     examine: Doctor, start: list[str], lines: list[tuple[str, ...]]

@@ -489,12 +489,12 @@ def test_a_file_of_opencode_with_comments_comes_first_because_it_wins(install: I
 def test_variables_that_its_owner_named_for_codex_stay(install: Install, machine: Machine) -> None:
     path = put(
         file_of("codex", machine),
-        "[mcp_servers.openai-responses]\ncommand = 'old'\nenv_vars = ['MY_CA', 'NO_PROXY']\n"
+        "[mcp_servers.openai-responses]\ncommand = 'old'\nenv_vars = ['MY_CA', {name = 'NO_PROXY'}]\n"
         "[mcp_servers.openai-responses.tools.answer]\napproval_mode = 'approve'\n",
     )
-    assert install("codex", "--write").code == 0
+    assert install("codex", "--write", NO_PROXY="x.example").code == 0
     entry = entry_in("codex", path.read_text(encoding="utf-8"))
-    assert entry["env_vars"] == ["MY_CA", "NO_PROXY", "OPENAI_API_KEY"]
+    assert entry["env_vars"] == ["MY_CA", {"name": "NO_PROXY"}, "OPENAI_API_KEY"]
     assert entry["tools"] == {"answer": {"approval_mode": "approve"}}
 
 

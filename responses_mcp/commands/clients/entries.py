@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from responses_mcp.commands.clients.codex_table import CodexTable
@@ -148,9 +148,16 @@ class Entry(NamedTuple):
         texts = {name: str(value) for name, value in table.items() if isinstance(value, int) and abs(value) < 2**63}
         return texts | {name: value for name, value in table.items() if isinstance(value, str)}
 
+    @property
+    def named(self) -> list[str]:
+        """The variables that it passes on by their names; one of Codex's may be a table that has the name in it."""
+        said = self.said.get(self.of.names or "")
+        each = cast("list[object]", said) if isinstance(said, list) else []
+        return texts_in([(as_table(one) or {}).get("name", one) for one in each])
+
     def variables(self) -> dict[str, str]:
         """Return the environment that the client gives to the server, as far as that is known."""
-        around, names = self.machine.environ, _ALWAYS.union(texts_in(self.said.get(self.of.names or "")))
+        around, names = self.machine.environ, _ALWAYS.union(self.named)
         own = {name: value for name, value in around.items() if self.of.inherits or name in names}
         return own | {name: self.filled(value) for name, value in self.given.items()}
 
