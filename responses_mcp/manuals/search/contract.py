@@ -125,7 +125,9 @@ def find(
     top = [any(each.required) for each in found[:_TOP]]
     missing = [term for term, count in counts.items() if not count]
     strict, filtered = reader.having_required(required), reader.having_required(used)
-    effect, failure = _effect(missing, dropped, strict, filtered, top=top, unseen=unseen)
+    looked = all(counts[each.text] or reader.looks_within_words(each) for each in required)
+    not_looked = unseen or (None if looked else "parts_of_words_not_searched")
+    effect, failure = _effect(missing, dropped, strict, filtered, top=top, unseen=not_looked)
     # All terms dropped by the guard is no gate that came back empty: nothing was asked of it.
     relaxed = bool(used) and not filtered
     empty = "required_gate_empty_fallback_to_g0" if relaxed else "required_terms_dropped_by_df_guard"

@@ -120,18 +120,21 @@ class Reader:
     def holding(self, term: RequiredTerm) -> list[int]:
         """Return the ids of the first rows that hold a required term as it is written, where the index finds none.
 
-        That looks at all rows, so in a large manual only at what is not all tokens.
+        That looks at all rows, so in a large manual it is done only for what is not all tokens.
         """
         key = self.manual, term.text, _LITERAL
         if term.text not in self._held and self._counts.get(key) != 0:
-            large = self.manual.characters > _SOON_READ
-            if self.having(term.match) or (term.match and large):
+            if self.having(term.match) or not self.looks_within_words(term):
                 return []
             given = (term.text, _REQUIRED)
             found = self._connection.execute(_HOLDING.format(self._table), given).fetchall()
             self._held[term.text] = [each for (each,) in found]
             self._counts[key] = len(found)
         return self._held.get(term.text, [])
+
+    def looks_within_words(self, term: RequiredTerm) -> bool:
+        """Tell whether a required term is looked for as it is written where no row has its tokens."""
+        return not term.match or self.manual.characters <= _SOON_READ
 
     def in_titles(self, kana: Iterable[str]) -> list[str]:
         """Return the runs of hiragana that stand in titles and in few sections, of each the longest."""

@@ -12,7 +12,7 @@ from responses_mcp.manuals import KINDS
 from responses_mcp.manuals.cancellation import OutOfTime
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.requests import HitsRequest
-from responses_mcp.manuals.search import contract, ranking
+from responses_mcp.manuals.search import contract, ranking, reader
 from responses_mcp.manuals.search.contract import packed, page, sub_queries
 from responses_mcp.manuals.search.query import Query
 from responses_mcp.manuals.search.ranking import Ranking, Search
@@ -133,6 +133,22 @@ def test_a_payload_has_its_diagnostics_in_applied_alone() -> None:
         "query", "manual_id", "applied", "summary", "candidates", "texts", "gaps", "gate_runs", "fusion_debug",
     ]  # fmt: skip
     assert payload["applied"]["selected_gate"] == "g_req"
+
+
+@pytest.mark.rule("M4.25")
+@pytest.mark.parametrize(
+    ("soon_read", "status", "reason"),
+    [
+        (0, "required_fallback", "incomplete:parts_of_words_not_searched;not_found_so_far:zqx"),
+        (10**6, "required_none_matched", "required_terms_not_found_in_manual_scope:zqx"),
+    ],
+)
+def test_a_term_is_said_to_be_nowhere_only_where_it_was_looked_for_as_it_is_written(
+    monkeypatch: pytest.MonkeyPatch, soon_read: int, status: str, reason: str
+) -> None:
+    monkeypatch.setattr(reader, "_SOON_READ", soon_read)
+    applied = found(manual({"a.md": "# A\nA lamp.", "b.md": "# B\nA lamp."}), "lamp", "zqx")["applied"]
+    assert (applied["required_effect_status"], applied["required_failure_reason"]) == (status, reason)
 
 
 TOOLS = manual(
