@@ -9,8 +9,6 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
@@ -18,7 +16,7 @@ from typing import Any, Final, TypeVar, cast
 import trio
 
 from responses_mcp.commands.asking import COMMAND_LINE, Watch, call, question
-from responses_mcp.commands.parser import Parser, no_command, not_blank
+from responses_mcp.commands.parser import Parser, not_blank
 from responses_mcp.commands.terminal import (
     FAILED,
     INTERRUPTED,
@@ -110,15 +108,8 @@ def run(argv: Sequence[str]) -> int:
         parser = build_parser()
         options, work = parser.parse_words(argv), _research
         words: list[str] = [] if "--" in argv else options.question
-        match words:  # perhaps not a question to pay for
-            case ["list" as action] | ["show" | "cancel" as action, _]:
-                parser.error(f"put {action} first: {NAME} research {action} …; to ask it, put -- before it")
-            case [word, run_id] if word.isalpha() and run_id.startswith("run_"):
-                parser.error(no_command(word, _RUNS))
-            case [word] if word.isascii() and word.isalpha() and get_close_matches(word, _RUNS, 1):
-                parser.error(f"{no_command(word, _RUNS)} To ask it, put -- before it")
-            case _:
-                pass
+        if words and (words[0] in _RUNS or words[-1].startswith("run_")):  # perhaps not a question to pay for
+            parser.error(f"put list, show or cancel first: {NAME} research show RUN; to ask it, put -- before it")
     return run_command(lambda: work(options, _settings(options)), as_json=options.json)
 
 
@@ -185,42 +176,23 @@ async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
         view = await research.result(run_id)
         if not view.running:
             return view
-        leaving = (
-            "Leaving the run. Press"
-            if view.durable
-            else "The API does not keep this run: it ends with this command. Press"
-        )
-        remark(f"{leaving} Ctrl-C again to cancel it.")
-        after = await _unless_interrupted(interrupts, partial(_state_of, research, run_id, _SECOND_THOUGHT))
-        if after is not None and after.stage == "asking" and after.durable:
-            remark("The API has not told its id yet; waiting for that, so that the answer is not lost.")
-            after = await _unless_interrupted(interrupts, partial(_state_of, research, run_id, _ID_COMES, "asking"))
+        lives_on = "" if view.durable else " The API does not keep it: it ends with this command."
+        remark(f"Leaving the run. Press Ctrl-C again to cancel it.{lives_on}")
+        seconds = _ID_COMES if view.stage == "asking" and view.durable else _SECOND_THOUGHT
+        after = await _unless_interrupted(interrupts, partial(research.result, run_id, wait_seconds=seconds))
         if after is None:
             return await _cancelled(research, run_id, interrupts, watch)
-        view = await research.result(run_id)
-        if not view.running:  # meanwhile
-            return view
-        if view.stage == "waiting":
+        if not after.running:  # meanwhile
+            return after
+        if after.stage == "waiting":
             await research.cancel(run_id)
             said = "The API was not asked yet, so the run ends with this command, and costs nothing; ask again."
             raise Stop(said, code=INTERRUPTED)
-        if not view.durable:
-            raise Stop("The run ended with this command; it was sent, and may cost something.", code=INTERRUPTED)
-        if view.stage == "asking":
-            said = "No id has come, so the run is lost with this command; it was sent, and may cost something."
+        if after.stage == "asking" or not after.durable:
+            said = "The run ends with this command, as its id is not known; it was sent, and may cost something."
             remark(said)  # now, as another Ctrl-C may come while this is left
             raise Stop(code=INTERRUPTED, details={"message": said})
     raise Stop(f"The run goes on without this command: {program()} research show {run_id}", code=INTERRUPTED)
-
-
-async def _state_of(research: Research, run_id: str, seconds: float, stage: str = "") -> RunView:
-    """Return how far a run is once it has ended or so many seconds are over; with a `stage`, once that is another."""
-    with trio.move_on_after(seconds):
-        async with aclosing(research.events(run_id)) as views:
-            async for view in views:
-                if stage and view.stage != stage:
-                    break
-    return await research.result(run_id)
 
 
 async def _cancelled(research: Research, run_id: str, interrupts: AsyncIterator[int], watch: Watch) -> RunView:

@@ -318,7 +318,7 @@ def test_a_run_that_the_api_does_not_keep_ends_with_the_command_and_no_id_is_wai
     monkeypatch.setenv("RESEARCH_STORE", "false")
     keyboard.upstream.script = [Hang()]
     done = keyboard.run("Why?", at=[2])
-    assert "The run ended with this command" in done.err
+    assert "The run ends with this command" in done.err
     assert (done.code, done.seconds) == (130, 5.0)  # the time for second thoughts
 
 
