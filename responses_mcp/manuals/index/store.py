@@ -36,11 +36,10 @@ VERSION: Final = 9 * 1000 + FORM
 
 
 class Layout(NamedTuple):
-    """What a file has: its tables, how they are made by their names, and further statements to make it."""
+    """What a file has: how its tables and their indexes are made, by their names."""
 
     version: int
     tables: Mapping[str, str]
-    indexes: tuple[str, ...] = ()
 
 
 INDEX: Final = Layout(
@@ -55,8 +54,8 @@ INDEX: Final = Layout(
     stamp BLOB NOT NULL, digest BLOB NOT NULL, note TEXT, first INTEGER NOT NULL, sections INTEGER NOT NULL,
     UNIQUE (manual, path)
 )""",
+        "file_of_section": "CREATE INDEX file_of_section ON file (first, sections)",
     },
-    ("CREATE INDEX file_of_section ON file (first, sections)",),
 )
 _STEPS: Final = 2000  # of SQLite's virtual machine between two checks: well under a millisecond
 _MOST_IDLE: Final = 4
@@ -325,7 +324,7 @@ class Store:
         connection.execute("BEGIN IMMEDIATE")
         with connection:  # which commits, or rolls back
             if not self._is_made(connection):  # another process may have been quicker
-                for statement in (*self._layout.tables.values(), *self._layout.indexes):
+                for statement in self._layout.tables.values():
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {self._layout.version}")
