@@ -607,29 +607,6 @@ async def test_a_thread_that_cannot_be_started_is_a_file_that_cannot_be_used_for
         assert (await ended(research, await research.start("how?"))).status == "completed"
 
 
-async def test_a_thread_that_cannot_be_started_for_the_connection_is_waited_for_and_costs_nothing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    upstream = slow()
-    connect, tries = upstream.connect, 0
-
-    async def connect_later(url: str, limit: int) -> Upstream:
-        nonlocal tries
-        tries += 1
-        if tries < 4:
-            raise RuntimeError("can't start new thread")
-        return await connect(url, limit)
-
-    monkeypatch.setattr(upstream, "connect", connect_later)
-    async with researching(upstream, tmp_path) as research:
-        assert (await ended(research, await research.start("why?"))).status == "completed"
-    async with researching(upstream, tmp_path) as research:
-        tries = -99
-        view = await ended(research, await research.start("how?"))
-    assert (view.status, view.maybe_paid) == ("failed", False)
-    assert "ulimit -u" in (view.error or "")
-
-
 @pytest.mark.parametrize("run_id", ["\ud800", "run_é", "x" * 100_000])
 async def test_what_cannot_be_the_id_of_a_run_is_the_id_of_none(run_id: str, tmp_path: Path) -> None:
     async with researching(slow(), tmp_path) as research:

@@ -17,8 +17,8 @@ from responses_mcp.errors import BadArgument
 from responses_mcp.research.runs import Research
 from responses_mcp.research.view import RunView
 from responses_mcp.settings.model import Profile
-from responses_mcp.testing import Error, Sse, bodies, stream_events
-from tests.research.upstream import Upstream, asked_and_ended, ended, researching, settings_for, slow, written_in
+from responses_mcp.testing import Error
+from tests.research.upstream import Upstream, ended, researching, settings_for, slow, written_in
 
 pytestmark = pytest.mark.clock("virtual")
 
@@ -94,10 +94,3 @@ async def test_only_so_many_answers_are_remembered(tmp_path: Path) -> None:
         assert [(await research.result(runs[number])).status for number in (0, -1)] == ["failed", "completed"]
         with pytest.raises(BadArgument, match="cannot be followed up"):
             await research.start("more?", continue_from=runs[-1])
-
-
-async def test_a_connection_that_is_lost_loses_the_run(tmp_path: Path) -> None:
-    upstream = Upstream()
-    upstream.script = [Sse(stream_events(bodies.searched())[:5], ending="cut")]
-    view = await asked_and_ended(upstream, tmp_path, store=False)
-    assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", True, ["ask"])

@@ -91,30 +91,11 @@ async def test_whoever_reads_the_text_along_is_told_it_from_its_beginning_again(
     assert "".join(told[begun:]).startswith("The answer to: why?")
 
 
-async def test_a_stream_that_breaks_again_and_again_is_looked_up(autojump_clock: MockClock) -> None:
-    upstream = slow(10.0, cut_after=3, cuts=100)
-    with trio.fail_after(LONG):
-        await asking(upstream).answer("why?")
-    assert upstream.kinds[:3] == ["ask", "stream", "look"]
-    assert set(upstream.kinds[3:]) == {"look"}
-    assert stopped(upstream) == [False]
-
-
 async def test_an_id_that_never_came_is_a_failure_that_was_not_repeated(autojump_clock: MockClock) -> None:
     upstream = slow(id_never_sent=True)
     with trio.fail_after(LONG), pytest.raises(ConnectionFailed, match="may have been paid for"):
         await asking(upstream).answer("why?")
     assert upstream.kinds == ["ask"]
-
-
-@pytest.mark.parametrize("failure", [Error(500), Error(503), Error(408), Closed()])
-async def test_what_may_be_worked_on_behind_a_failure_is_not_repeated(autojump_clock: MockClock, failure: Any) -> None:
-    upstream = slow()
-    upstream.script = [failure]
-    with trio.fail_after(LONG), pytest.raises(UpstreamError, match="may have been paid for") as caught:
-        await asking(upstream).answer("why?")
-    assert upstream.kinds == ["ask"]
-    assert (caught.value.retryable, caught.value.maybe_paid) == (False, True)
 
 
 async def test_the_time_of_a_call_holds_with_and_without_background_mode_together(autojump_clock: MockClock) -> None:
@@ -123,14 +104,6 @@ async def test_the_time_of_a_call_holds_with_and_without_background_mode_togethe
     with trio.fail_after(20.1), pytest.raises(DeadlineExceeded, match="within 20 s") as caught:
         await asking(upstream, timeout_ms=20_000).answer("why?")
     assert (upstream.kinds, caught.value.maybe_paid) == (["ask"] * 3, True)
-
-
-async def test_what_was_refused_for_now_is_repeated(autojump_clock: MockClock) -> None:
-    upstream = slow()
-    upstream.script = [Error(429), Error(429)]
-    with trio.fail_after(LONG):
-        await asking(upstream).answer("why?")
-    assert (upstream.kinds, len(upstream.stored.responses)) == (["ask"] * 3, 1)
 
 
 async def test_a_response_that_the_api_has_forgotten_is_a_failure(autojump_clock: MockClock) -> None:
