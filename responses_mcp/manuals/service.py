@@ -23,13 +23,7 @@ from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import UNREADABLE
 from responses_mcp.manuals.files.listing import list_children, table_of_contents, why_there_is_none
 from responses_mcp.manuals.files.reading import ReadEnd, read, scan
-from responses_mcp.manuals.files.resources import (
-    Completed,
-    complete_manual_id,
-    complete_path,
-    list_resources,
-    read_resource,
-)
+from responses_mcp.manuals.files.resources import completions, list_resources, read_resource
 from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.files.unserved import in_words, readable
 from responses_mcp.manuals.requests import (
@@ -42,7 +36,7 @@ from responses_mcp.manuals.requests import (
     TocRequest,
 )
 from responses_mcp.manuals.requests.paths import parts_of
-from responses_mcp.manuals.requests.uris import Place, Position
+from responses_mcp.manuals.requests.uris import Place
 from responses_mcp.manuals.results.kept import Embedding, FindCache, Traces
 from responses_mcp.manuals.results.search_results import (
     OUT_OF_TIME,
@@ -122,19 +116,17 @@ class Manuals:
         """Read a file piece by piece (M7)."""
         return await self._threads.run(lambda library, check: scan(library.folder, request, check))
 
-    async def resources(self, after: Position | None) -> tuple[list[JsonObject], Position | None]:
-        """List manuals and files behind a position; tells where the next page begins."""
+    async def resources(self, after: Place | None) -> tuple[list[JsonObject], str | None]:
+        """List manuals and files behind a place; tells the URI behind which the next page begins."""
         return await self._threads.run(lambda library, check: list_resources(library.folder, after, check))
 
     async def resource(self, place: Place) -> list[JsonObject]:
         """Read a file, a section or the list of a folder, as the contents of a resource."""
         return await self._threads.run(lambda library, check: read_resource(library.folder, place, check))
 
-    async def complete(self, manual_id: str | None, typed: str) -> Completed:
+    async def complete(self, manual_id: str | None, typed: str) -> list[str]:
         """Propose paths in a manual, or manuals if `manual_id` is None."""
-        if manual_id is None:
-            return await self._threads.run(lambda library, _: complete_manual_id(library.folder, typed))
-        return await self._threads.run(lambda library, check: complete_path(library.folder, manual_id, typed, check))
+        return await self._threads.run(lambda library, check: completions(library.folder, manual_id, typed, check))
 
     def hits(self, request: HitsRequest, *, compact: bool = False) -> JsonObject:
         """Show rows of an earlier find (M5); `compact` is the form that clients get, with the places of the matches."""

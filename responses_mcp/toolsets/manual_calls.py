@@ -6,7 +6,7 @@ Trio and for what reads arguments.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,8 +23,7 @@ from responses_mcp.manuals.requests.parsing import (
     parse_search,
     parse_toc,
 )
-from responses_mcp.manuals.requests.paths import ROOT_ID
-from responses_mcp.manuals.requests.uris import cursor_of, parse_cursor, parse_uri
+from responses_mcp.manuals.requests.uris import parse_uri
 from responses_mcp.manuals.service import Manuals
 from responses_mcp.protocol.revisions import Fetched
 from responses_mcp.sanitization import sanitized_json
@@ -34,15 +33,18 @@ from responses_mcp.toolsets.calls import Done
 if TYPE_CHECKING:
     from responses_mcp.manuals.files.reading import ReadEnd
 
+MOST_COMPLETED: Final = 100
+"""Values that a completion may have."""
+
+_AFTER_A_LISTING: Final = ("manual_toc", "manual_find", "manual_read", "manual_scan")
 _MOST_READS: Final = 256  # files of one client whose last section is remembered
 
 
 @dataclass(eq=False, slots=True)
 class _Conversation:
-    """What is remembered of a client on one stream: its listings, and the last section it read of each file."""
+    """What is remembered of a client on one stream: a listing, and the last section it read of each file."""
 
     listed: bool = False
-    manual_ids: list[str] = field(default_factory=list[str])
     reads: dict[tuple[str, str], ReadEnd] = field(default_factory=dict[tuple[str, str], "ReadEnd"])
 
 
@@ -57,28 +59,16 @@ def _memory(context: CallContext) -> _Conversation:
     return conversation
 
 
-def _listed(context: CallContext, tool: str) -> Sequence[str]:
-    """Return the ids of manuals that the client has seen; refuse it before its first listing (M2.4)."""
-    memory = _memory(context)
-    if not memory.listed:
+def _require_listing(context: CallContext, tool: str) -> None:
+    """Refuse a client before its first listing (M2.4)."""
+    if tool in _AFTER_A_LISTING and not _memory(context).listed:
         message = f"{tool} needs a successful manual_ls earlier in the same session; call manual_ls first."
         raise ManualsError("invalid_parameter", message, required_first_call="manual_ls")
-    return memory.manual_ids
-
-
-async def _ls(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
-    request = parse_ls(arguments)
-    listing = await manuals.ls(request)
-    memory = _memory(context)
-    memory.listed = True
-    if request.id == ROOT_ID:
-        memory.manual_ids = [item["id"] for item in listing["items"]]
-    return listing
 
 
 async def _find(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
     """Search, and return the compact form, which alone is public (M4.39)."""
-    request = parse_find(arguments, candidate_ids=_listed(context, "manual_find"))
+    request = parse_find(arguments)
     found = await manuals.find(request, on_phase=context.report)
     result: JsonObject = {
         "trace_id": found["trace_id"],
@@ -102,7 +92,7 @@ async def _read(manuals: Manuals, context: CallContext, arguments: Mapping[str, 
 
     Agents that share a connection share this memory: nothing in a call tells whose it is.
     """
-    request = parse_read(arguments, candidate_ids=_listed(context, "manual_read"))
+    request = parse_read(arguments)
     result, end = await manuals.read(request)
     reads, file = _memory(context).reads, (end.manual_id, end.path)
     last = reads.get(file)
@@ -117,22 +107,16 @@ async def _read(manuals: Manuals, context: CallContext, arguments: Mapping[str, 
     return result
 
 
-async def _search(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
-    """Search everywhere. This tool is ours: it needs no listing, and it names manuals, so it stands for one."""
-    found = await manuals.search(parse_search(arguments), on_phase=context.report)
-    _memory(context).listed = True
-    return found.brief()
-
-
 async def answer(name: str, manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> Done:
     """Do the work of a tool. Raises `ManualsError` for what the client can understand."""
     used: dict[str, int] = {}
     USED.set(used)  # of this call's task
+    _require_listing(context, name)
     match name:
         case "manual_ls":
-            result = await _ls(manuals, context, arguments)
+            result = await manuals.ls(parse_ls(arguments))
         case "manual_toc":
-            result = await manuals.toc(parse_toc(arguments, candidate_ids=_listed(context, name)))
+            result = await manuals.toc(parse_toc(arguments))
         case "manual_find":
             result = await _find(manuals, context, arguments)
         case "manual_hits":  # a trace id says it all
@@ -140,9 +124,11 @@ async def answer(name: str, manuals: Manuals, context: CallContext, arguments: M
         case "manual_read":
             result = await _read(manuals, context, arguments)
         case "manual_scan":
-            result = await manuals.scan(parse_scan(arguments, candidate_ids=_listed(context, name)))
+            result = await manuals.scan(parse_scan(arguments))
         case _:
-            result = await _search(manuals, context, arguments)
+            result = (await manuals.search(parse_search(arguments), on_phase=context.report)).brief()
+    if name in ("manual_ls", "manual_search"):  # the second is ours: it names manuals, so it stands for the first
+        _memory(context).listed = True
     # Here and not where the text is read: places in a file count its characters, whatever they are.
     return Done(sanitized_json(result), used)
 
@@ -152,8 +138,8 @@ async def fetch(name: str, manuals: Manuals, params: Mapping[str, Any]) -> Fetch
     match name:
         case "resources/list":
             cursor = params.get("cursor")
-            rows, position = await manuals.resources(None if cursor is None else parse_cursor(_text(params, "cursor")))
-            further = {} if position is None else {"nextCursor": cursor_of(position)}
+            rows, last = await manuals.resources(None if cursor is None else parse_uri(_text(params, "cursor")))
+            further = {} if last is None else {"nextCursor": last}
             return Fetched(sanitized_json({"resources": rows, **further}), cacheable=True)
         case "resources/read":
             contents = await manuals.resource(parse_uri(_text(params, "uri")))
@@ -169,9 +155,9 @@ async def _complete(manuals: Manuals, params: Mapping[str, Any]) -> Fetched:
         raise ManualsError("invalid_parameter", "There is nothing to complete under that name.")
     chosen = as_object(as_object(params.get("context")).get("arguments")).get("manual_id", "")
     manual_id = None if name == "manual_id" else chosen if isinstance(chosen, str) else ""
-    completed = await manuals.complete(manual_id, typed)
-    more = {"total": completed.total, "hasMore": completed.total > len(completed.values)}
-    return Fetched({"completion": {"values": completed.values, **more}})
+    found = await manuals.complete(manual_id, typed)
+    more = {"total": len(found), "hasMore": len(found) > MOST_COMPLETED}
+    return Fetched({"completion": {"values": found[:MOST_COMPLETED], **more}})
 
 
 def _text(params: Mapping[str, Any], name: str) -> str:

@@ -394,14 +394,6 @@ async def test_progress_is_told_while_an_index_is_built(root, settled) -> None:
         assert (progress[0], progress[-1]) == ((0, 3), (3, 3))
 
 
-async def test_a_manual_that_is_named_by_no_text_is_told(root) -> None:
-    async with opened(root) as manuals:
-        calls: list[Any] = [manuals.index, manuals.outstanding, manuals.embed]
-        for each in calls:
-            with pytest.raises(ManualsError, match="manual_id is not a text"):
-                await each(5)
-
-
 # A broken index
 
 
@@ -637,12 +629,3 @@ def test_a_search_under_asyncio_is_told_how_it_can_be_done(root: Path) -> None:
     for ask in (lambda: manuals.search(SearchRequest("q")), lambda: manuals.find(find), lambda: manuals.index("shop")):
         with pytest.raises(NotUnderTrio, match="was called under asyncio"):
             asyncio.run(ask())
-
-
-def test_one_text_where_several_are_wanted_is_refused_and_any_sequence_is_taken() -> None:
-    with pytest.raises(ManualsError, match="required_terms is one text; pass a list"):
-        FindRequest("how long", "pumps", "dry")
-    with pytest.raises(ManualsError, match="manual_ids is one text; pass a list"):
-        SearchRequest("how long", manual_ids="pumps")
-    assert FindRequest("how long", "pumps", ["dry"]) == FindRequest("how long", "pumps", ("dry",))
-    assert SearchRequest("how long", manual_ids=["pumps"]).manual_ids == ("pumps",)

@@ -1,6 +1,5 @@
 """Manuals as resources on the wire, in both revisions: their list, their templates, reading, completion, refusals."""
 
-import base64
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -119,7 +118,6 @@ async def test_the_list_has_the_manuals_and_then_their_files(tmp_path: Path, rev
                 "name": path.rpartition("/")[2],
                 "title": path,
                 "mimeType": "application/json" if path.endswith(".json") else "text/markdown",
-                "size": (tmp_path / path).stat().st_size,
             }
             for path in ("guide/api/auth.md", "guide/data.json", "guide/intro.md", "other/x.md")
         ),
@@ -292,32 +290,14 @@ async def test_nothing_outside_of_the_manuals_is_read_and_each_refusal_says_why(
 
 @every_revision
 async def test_params_and_cursors_that_nobody_was_given_are_refused(tmp_path: Path, revision: str) -> None:
-    def packed(text: bytes) -> str:
-        return base64.urlsafe_b64encode(text).decode()
-
-    cursors: list[Any] = [
-        "",
-        "x",
-        "?",
-        5,
-        {},
-        packed(b""),
-        packed(b"\0a"),
-        packed(b"guide\0"),
-        packed(b"guide\0a\0b"),
-        packed(b"\xff"),
-        packed(b"guide").rstrip("="),
-        packed(b"a" * 100_000),
-        "é",
-    ]
     async with reader(fill(tmp_path), revision) as desk:
+        cursors: list[Any] = ["", "x", 5, {}, "guide/intro.md", "manual://%ff/", "manual://" + "a" * 100_000, "é"]
         for cursor in cursors:
             assert (await desk.refusal("resources/list", cursor=cursor))["code"] == -32602, cursor
         for params in ({}, {"uri": None}, {"uri": 5}, {"uri": ["manual://guide/"]}):
             assert (await desk.refusal("resources/read", **params))["code"] == -32602, params
         # One that names what is not there only says where to go on.
-        forged = packed(b"guide\0../../../etc/passwd")
-        page = await desk.get("resources/list", cursor=forged)
+        page = await desk.get("resources/list", cursor="manual://guide/../../../etc/passwd")
         assert page["resources"][0]["uri"].startswith("manual://guide/")
 
 
@@ -329,7 +309,6 @@ async def test_manuals_and_paths_are_completed_level_by_level(tmp_path: Path, re
     async with reader(tmp_path, revision) as desk:
         assert await desk.completed("manual_id", "") == {"values": ["guide", "other"], "total": 2, "hasMore": False}
         assert (await desk.completed("manual_id", "GU"))["values"] == ["guide"]
-        assert (await desk.completed("manual_id", "the"))["values"] == ["other"]
         assert (await desk.completed("path", "", manual_id="guide"))["values"] == ["api/", "data.json", "intro.md"]
         assert (await desk.completed("path", "api/au", manual_id="guide"))["values"] == ["api/auth.md"]
         many = await desk.completed("path", "page", manual_id="other")

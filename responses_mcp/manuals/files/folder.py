@@ -31,10 +31,10 @@ from responses_mcp.manuals.errors import ErrorCode, ManualsError
 from responses_mcp.manuals.files.directories import Directory, open_root
 from responses_mcp.manuals.files.documents import Documents, content_of, document_of
 from responses_mcp.manuals.files.exclusion import Exclusion
-from responses_mcp.manuals.files.texts import visible
 from responses_mcp.manuals.formats import pdf
 from responses_mcp.manuals.formats.document import Document, Unserved
 from responses_mcp.manuals.requests.paths import (
+    MANUAL_ID,
     ROOT_ID,
     Kind,
     ending_of,
@@ -70,7 +70,7 @@ LARGEST: Final = 16 * 1024 * 1024
 _T = TypeVar("_T")
 _DEEPEST: Final = 64  # levels of folders; each costs a descriptor while it is walked
 _ENTRIES_BETWEEN_CHECKS: Final = 256
-_NO_FOLDER_ANY_MORE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # deleted, or swapped for a file or a link
+_GONE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # deleted, or swapped for a file or a link
 _TRIES: Final = 3  # of a file that changes while it is read
 _FRESH_NS: Final = 2_000_000_000  # a file changed this recently may change again without its times telling
 _NAMELESS: Final = "files"  # the manual of the files in a root whose name cannot be an id
@@ -319,7 +319,7 @@ class Folder:
         """Open a folder of a manual."""
         require_single_name(manual_id)
         if manual_id == ROOT_ID:
-            message = f"manual_id '{ROOT_ID}' names all manuals; pass the id of one, as manual_ls lists it."
+            message = f'manual_id must be {MANUAL_ID}, and not "{ROOT_ID}", which is the list of them all.'
             raise ManualsError("invalid_parameter", message, candidate_ids=self.manuals()[:_SHOWN])
         try:
             directory = open_root(self.root)
@@ -353,8 +353,7 @@ class Folder:
             directory.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Walk:
+class _Walk(NamedTuple):
     """What a walk notes on its way; see `Folder.walk`."""
 
     check: CancellationCheck
@@ -367,19 +366,15 @@ class _Walk:
         refused: dict[str, str] = {}
         try:
             for entry, kind in place.entries(self.check, refused, self.others):
-                path = prefix + entry.name
                 if kind == "dir":
                     folders.append(entry.name)
                     continue
                 try:
-                    yield path, Stamp.of(entry.stat(follow_symlinks=False))
-                except FileNotFoundError:
-                    continue
-                except OSError:
-                    self.left_out[path] = UNREADABLE
+                    yield prefix + entry.name, Stamp.of(entry.stat(follow_symlinks=False))
+                except OSError as error:
+                    self._note(prefix + entry.name, error)
         except OSError as error:
-            _require_means(error)
-            self.left_out[prefix.rstrip("/")] = UNREADABLE
+            self._note(prefix.rstrip("/"), error)
         self.left_out.update((prefix + _writable(name), reason) for name, reason in refused.items())
         for name in folders:
             if level == _DEEPEST:
@@ -388,20 +383,23 @@ class _Walk:
             try:
                 below = place.directory.enter(name)
             except OSError as error:
-                _require_means(error)
-                if error.errno not in _NO_FOLDER_ANY_MORE:
-                    self.left_out[prefix + name] = UNREADABLE
+                self._note(prefix + name, error)
                 continue
             with closing(below):
                 yield from self.below(place.entered(below, name), f"{prefix}{name}/", level + 1)
 
+    def _note(self, path: str, error: OSError) -> None:
+        """Note what cannot be looked at. Raises ManualsError where that is not to blame for it."""
+        if shortage := exhausted(error):
+            raise ManualsError("conflict", shortage) from error
+        if error.errno not in _GONE:
+            self.left_out[path] = UNREADABLE
+
 
 def _writable(name: str) -> str:
-    shown = visible(os.fsencode(name).decode("utf-8", "replace")).replace("\n", "␊").replace("\t", "␉")
-    if served_name(shown):
-        return shown
-    # Else nobody would see what is wrong with it.
-    return "".join(each if served_name(f"a{each}") or each == "\\" else f"<U+{ord(each):04X}>" for each in shown)
+    """Return a name that is not served such that somebody sees what is wrong with it."""
+    text = os.fsencode(name).decode("utf-8", "replace")
+    return "".join(each if served_name(f"a{each}") or each == "\\" else f"<U+{ord(each):04X}>" for each in text)
 
 
 def _open_served(directory: Directory, formats: frozenset[str], name: str) -> int:
@@ -450,19 +448,22 @@ def _refused(
         mode = directory.mode(name)
     except OSError as missing:
         error = missing
+    code: ErrorCode
     if stat.S_ISLNK(mode):
-        return _error("forbidden", f"{what} goes through a symbolic link, which is not followed", manual_id, path)
-    if error.errno in (errno.ENAMETOOLONG, errno.EILSEQ):
-        return _error("invalid_path", f"{what} holds a name that no file can have here", manual_id, path)
-    if error.errno == errno.ENOENT or (folder and mode and not stat.S_ISDIR(mode)):
+        code, why = "forbidden", "goes through a symbolic link, which is not followed"
+    elif error.errno in (errno.ENAMETOOLONG, errno.EILSEQ):
+        code, why = "invalid_path", "holds a name that no file can have here"
+    elif error.errno == errno.ENOENT or (folder and mode and not stat.S_ISDIR(mode)):
         return _missing(manual_id, path)
-    if not folder and stat.S_ISDIR(mode):
-        return _error("not_found", f"{what} is a folder, not a file", manual_id, path)
-    if not folder and mode and (not stat.S_ISREG(mode) or error.errno == errno.EINVAL):
-        return _error("forbidden", f"{what} is not served: it is no ordinary file of a type that is", manual_id, path)
-    if error.errno == errno.ELOOP:
-        return _error("out_of_scope", f"{what} leads out of the manual", manual_id, path)
-    return _unreadable(what, error, manual_id=manual_id, **({"path": path} if path else {}))
+    elif not folder and stat.S_ISDIR(mode):
+        code, why = "not_found", "is a folder, not a file"
+    elif not folder and mode and (not stat.S_ISREG(mode) or error.errno == errno.EINVAL):
+        code, why = "forbidden", "is not served: it is no ordinary file of a type that is"
+    elif error.errno == errno.ELOOP:
+        code, why = "out_of_scope", "leads out of the manual"
+    else:
+        return _unreadable(what, error, manual_id=manual_id, **({"path": path} if path else {}))
+    return _error(code, f"{what} {why}", manual_id, path)
 
 
 def _left_out(manual_id: str, path: str) -> ManualsError:
@@ -470,14 +471,9 @@ def _left_out(manual_id: str, path: str) -> ManualsError:
     return _error("forbidden", f"{what} is left out by manuals.exclude or a .gitignore file", manual_id, path)
 
 
-def _numbered(name: str, number: int) -> str:
-    return name if number == 1 else f"{name}-{number}"
-
-
 def _missing(manual_id: str, path: str) -> ManualsError:
-    if path:
-        return _error("not_found", f"Manual {_shown(manual_id)} has no {_shown(path)}", manual_id, path)
-    return _error("not_found", f"There is no manual {_shown(manual_id)}", manual_id, path)
+    what = f"Manual {_shown(manual_id)} has no {_shown(path)}" if path else f"There is no manual {_shown(manual_id)}"
+    return _error("not_found", what, manual_id, path)
 
 
 def _error(code: ErrorCode, cause: str, manual_id: str, path: str) -> ManualsError:
@@ -496,17 +492,12 @@ def _unreadable(what: str, error: OSError, **details: Any) -> ManualsError:
 def _unreadable_root(error: OSError) -> ManualsError:
     if not isinstance(error, NotADirectoryError):
         return _unreadable("The folder of manuals", error)
-    return ManualsError(
-        "conflict",
-        "The folder of manuals is a file, not a folder; set manuals.root (MANUALS_ROOT) to the folder that has the "
-        "manuals.",
-    )
+    cure = "set manuals.root (MANUALS_ROOT) to the folder that has the manuals"
+    return ManualsError("conflict", f"The folder of manuals is a file, not a folder; {cure}.")
 
 
-def _require_means(error: OSError) -> None:
-    """Raise ManualsError when it is not the file that is to blame: to leave it out would be wrong."""
-    if shortage := exhausted(error):
-        raise ManualsError("conflict", shortage) from error
+def _numbered(name: str, number: int) -> str:
+    return name if number == 1 else f"{name}-{number}"
 
 
 def _shown(name: str) -> str:

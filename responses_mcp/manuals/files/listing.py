@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from itertools import accumulate
 from typing import Any, Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck, unchecked
@@ -37,47 +38,34 @@ def list_children(folder: Folder, request: LsRequest, check: CancellationCheck =
     further = _FURTHER.fullmatch(request.id)
     start, identity = (int(further[1]), further[2]) if further else (0, request.id)
     if identity == ROOT_ID:
-        manuals = folder.manuals()
-        rows: list[dict[str, Any]] = [
-            {"id": each, "name": name_of(each), "kind": "dir"} for each in manuals[start : start + MOST_LISTED]
-        ]
-        if not manuals:
-            return {"id": request.id, "items": rows, "note": why_there_is_none(folder.root)}
-        return {"id": request.id, "items": rows, **_further(identity, start, len(manuals))}
-    kind, manual_id, path = parse_child_id(identity) or ("dir", identity, "")
-    if kind == "file":
-        raise ManualsError(
-            "invalid_parameter", "id names a file, which has no children; read it with manual_read or manual_scan."
-        )
-    children = folder.children(manual_id, path, check)
-    if not children:
-        return {"id": request.id, "items": [], "note": why_empty(folder, manual_id, path, check)}
-    above = f"{path}/" if path else ""
-    rows = [_row(manual_id, above + name, name, each) for name, each in children[start : start + MOST_LISTED]]
-    return {"id": request.id, "items": rows, **_further(identity, start, len(children))}
-
-
-def _further(identity: str, start: int, total: int) -> dict[str, Any]:
+        rows: list[dict[str, Any]] = [{"id": each, "name": name_of(each), "kind": "dir"} for each in folder.manuals()]
+        why_none = why_there_is_none(folder.root) if not rows else ""
+    else:
+        kind, manual_id, path = parse_child_id(identity) or ("dir", identity, "")
+        if kind == "file":
+            raise ManualsError(
+                "invalid_parameter", "id names a file, which has no children; read it with manual_read or manual_scan."
+            )
+        above = f"{path}/" if path else ""
+        rows = [_row(manual_id, above + name, name, each) for name, each in folder.children(manual_id, path, check)]
+        why_none = why_empty(folder, manual_id, path, check) if not rows else ""
     end = start + MOST_LISTED
-    if end >= total:
-        return {}
-    note = (
-        f"These are {start + 1} to {end} of {total}; manual_ls with next_id as id lists more, manual_find searches all."
-    )
-    return {"next_id": f"further::{end}::{identity}", "note": note}
+    listed: dict[str, Any] = {"id": request.id, "items": rows[start:end]}
+    if why_none:
+        listed["note"] = why_none
+    elif end < len(rows):
+        listed["next_id"] = f"further::{end}::{identity}"
+        told = f"These are {start + 1} to {end} of {len(rows)}"
+        listed["note"] = f"{told}; manual_ls with next_id as id lists more, manual_find searches all."
+    return listed
 
 
 def why_there_is_none(root: str) -> str:
     """Say why there is no manual in the root, and what to do."""
-    where = f"The folder of manuals, '{root}',"
+    where, cure = f"The folder of manuals, '{root}',", "set manuals.root (MANUALS_ROOT) to the folder that has them."
     if not os.path.lexists(root):
-        return (
-            f"{where} does not exist; create it, or set manuals.root (MANUALS_ROOT) to the folder that has the manuals."
-        )
-    return (
-        f"{where} has no folder and no file that is served. Put the manuals there, or set manuals.root (MANUALS_ROOT) "
-        "to the folder that has them."
-    )
+        return f"{where} does not exist; create it and put the manuals there, or {cure}"
+    return f"{where} has no folder and no file that is served. Put the manuals there, or {cure}"
 
 
 def _row(manual_id: str, path: str, name: str, kind: Kind) -> dict[str, Any]:
@@ -152,28 +140,20 @@ def _too_wide(manual_id: str, prefix: str, found: list[str], check: Cancellation
     told = f"{where} has {len(found)} files, more than the {_MOST_IN_SCOPE} that can be listed"
     folders = _folders_that_fit(found, check)
     if not folders:
-        return ManualsError(
-            "needs_narrow_scope",
-            f"{told}, and no folder in it has fewer; pass the path of one file as path_prefix, or use manual_find.",
-            total_files=len(found),
-        )
+        cure = "and no folder in it has fewer; pass the path of one file as path_prefix, or use manual_find."
+        return ManualsError("needs_narrow_scope", f"{told}, {cure}", total_files=len(found))
     cure = f"pass a folder as path_prefix, such as '{folders[0]['path_prefix']}', or use manual_find."
     return ManualsError("needs_narrow_scope", f"{told}; {cure}", total_files=len(found), folders=folders)
 
 
 def _folders_that_fit(found: list[str], check: CancellationCheck) -> list[dict[str, Any]]:
     """Return the largest folders with few enough files, none of them in another."""
-    sizes: Counter[str] = Counter()
+    sizes = Counter({"": len(found)})
     for count, path in enumerate(found):
         if not count % 1024:
             check()
-        at = path.find("/")
-        while at >= 0:
-            sizes[path[:at]] += 1
-            at = path.find("/", at + 1)
+        sizes.update(accumulate(path.split("/")[:-1], "{}/{}".format))
     fitting = [
-        (-files, path)
-        for path, files in sizes.items()
-        if files <= _MOST_IN_SCOPE < sizes.get(path.rpartition("/")[0], len(found))
+        (-files, path) for path, files in sizes.items() if files <= _MOST_IN_SCOPE < sizes[path.rpartition("/")[0]]
     ]
     return [{"path_prefix": path, "files": -files} for files, path in sorted(fitting)[:_PROPOSED]]

@@ -14,14 +14,10 @@ _ROOM_BEFORE: Final = 3  # a third of the room is for what stands before the mat
 _LOST: Final = 2  # up to a half of a side is given up for a good place to cut
 _RULE: Final = re.compile(r"(?<=\n)[-|: \t]++(?=\n)")  # a line that has no words, as below the heads of a table
 _BLANK: Final = re.compile(r"\s+")
-_ENDS: Final = "。！？!?．"  # behind which Japanese may be cut, where it has no blanks
-_PAUSES: Final = "、，」』）)]}"
+_GOOD_CUTS: Final = ("。！？!?．", " ", "、，」』）)]}")  # behind which to cut, the best first; Japanese has no blanks
 _JOINER: Final = "\u200d"  # of several emoji to one
-_TONES: Final = "🏻🏼🏽🏾🏿"
-_HALF_WIDTH_MARKS: Final = "\uff9e\uff9f"  # which Unicode counts as letters
-_FLAGS: Final = re.compile("[\U0001f1e6-\U0001f1ff]{2}")  # two letters make one
-_SHOWN_BY_NOBODY: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-
+_UNSEEN: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+_BELONGS: Final = ("Mn", "Mc", "Me", "Sk", "Lm")  # to the character before: accents, marks of kana, tones of emoji
 
 # Fences of code, between which all is text; and in other text spans of code, which are kept, and markup.
 _FENCE: Final = re.compile(r"^[ \t]*+(?:```|~~~)", re.MULTILINE)
@@ -85,17 +81,17 @@ def _line(text: str) -> str:
     line = _BLANK.sub(" ", _RULE.sub("", text))
     if line.isprintable():
         return line
-    return "".join(each for each in line if each == _JOINER or unicodedata.category(each) not in _SHOWN_BY_NOBODY)
+    return "".join(each for each in line if each == _JOINER or unicodedata.category(each) not in _UNSEEN)
 
 
 def _start_in(left: str) -> int:
     """Return where to begin in a text whose beginning is cut off; a mark needs a character of room."""
     far = 1 + len(left) // _LOST
-    for marks in (_ENDS, " ", _PAUSES):
+    for marks in _GOOD_CUTS:
         found = [at for at in (left.find(mark, 0, far) for mark in marks) if at >= 0]
         if found:
             at = min(found) + 1
-            return at + 1 if left[at : at + 1] == " " else at
+            return at + (left[at : at + 1] == " ")
     at = 1
     while at < len(left) and _belongs(left, at):
         at += 1
@@ -104,11 +100,11 @@ def _start_in(left: str) -> int:
 
 def _end_in(right: str) -> int:
     """Return where to end in a text whose end is cut off."""
-    near = len(right) - 1 - len(right) // _LOST
-    for marks in (_ENDS, " ", _PAUSES):
-        at = max(right.rfind(mark, max(near, 0)) for mark in marks)
+    near = max(len(right) - 1 - len(right) // _LOST, 0)
+    for marks in _GOOD_CUTS:
+        at = max(right.rfind(mark, near) for mark in marks)
         if at >= 0:
-            return min(at if marks == " " else at + 1, len(right) - 1)
+            return min(at + (marks != " "), len(right) - 1)
     return _end_of(right, len(right) - 1)
 
 
@@ -121,9 +117,4 @@ def _end_of(text: str, most: int) -> int:
 
 def _belongs(text: str, at: int) -> bool:
     """Tell whether a character is a mark on the one before it, or one emoji with it."""
-    return (
-        text[at] in (_JOINER, *_TONES, *_HALF_WIDTH_MARKS)
-        or text[at - 1] == _JOINER
-        or unicodedata.category(text[at]).startswith("M")
-        or _FLAGS.match(text, at - 1) is not None
-    )
+    return _JOINER in text[at - 1 : at + 1] or unicodedata.category(text[at]) in _BELONGS

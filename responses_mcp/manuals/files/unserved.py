@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from responses_mcp.errors import installing
@@ -66,11 +66,12 @@ def about_links(root: str) -> tuple[str, str] | None:
             )
     except OSError:
         return None
-    if not links:
-        return None
-    are = "is a symbolic link" if len(links) == 1 else "are symbolic links"
-    themselves = "folder itself" if len(links) == 1 else "folders themselves"
-    return f"{_names_in_words(links)} {are}, and so not served", f"move or copy the {themselves} there"
+    named = ", ".join(links[:_MOST_NAMED])
+    if len(links) > _MOST_NAMED:
+        named += f" and {len(links) - _MOST_NAMED:,} more"
+    one, several = ("is a symbolic link", "folder itself"), ("are symbolic links", "folders themselves")
+    are, themselves = one if len(links) == 1 else several
+    return (f"{named} {are}, and so not served", f"move or copy the {themselves} there") if links else None
 
 
 def in_words(kinds: Mapping[str, int]) -> str:
@@ -85,10 +86,3 @@ def in_words(kinds: Mapping[str, int]) -> str:
     total = sum(kinds.values())
     files = "1 file of another format is" if total == 1 else f"{total:,} files of other formats are"
     return f"{files} not served ({', '.join(named)}){cure}"
-
-
-def _names_in_words(names: Sequence[str]) -> str:
-    """Return some names as a list for a sentence, with how many more there are."""
-    if len(names) <= _MOST_NAMED:
-        return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-    return f"{', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED:,} more"

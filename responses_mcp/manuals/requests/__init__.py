@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.requests.paths import ROOT_ID
 
 DEFAULT_CHARS: Final = 12_000
@@ -37,7 +36,7 @@ class TocRequest:
 
 @dataclass(frozen=True, slots=True)
 class FindRequest:
-    """Search one manual. `required_terms` are one or two, normalised and different; a text alone is refused.
+    """Search one manual. `required_terms` are one or two, normalised and different.
 
     `expand_scope` is only reported back. `use_cache` None leaves it to the settings. `inline_hits` is the number of
     hits to send along, None for none. `time_ms` bounds the search in milliseconds, `max_candidates` its result.
@@ -54,9 +53,6 @@ class FindRequest:
     max_candidates: int = 200
     inline_hits: int | None = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "required_terms", _several("required_terms", self.required_terms))
-
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
@@ -70,9 +66,6 @@ class SearchRequest:
     manual_ids: Sequence[str] = ()
     path_prefix: str = ""
     time_ms: int = 30_000
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "manual_ids", _several("manual_ids", self.manual_ids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +104,3 @@ class ScanRequest:
     start_line: int | None = None
     char_offset: int | None = None
     max_chars: int = DEFAULT_CHARS
-
-
-def _several(name: str, texts: Sequence[str]) -> tuple[str, ...]:
-    """Return some texts as a tuple. Raises ManualsError for one alone, whose letters would be taken for them."""
-    if isinstance(texts, str):
-        raise ManualsError("invalid_parameter", f"{name} is one text; pass a list of texts.")
-    return tuple(texts)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from responses_mcp.json_types import unquoted
 from responses_mcp.manuals.errors import ErrorCode, ManualsError
 
+_T = TypeVar("_T")
 GREATEST: Final = 2**53 - 1  # beyond it JSON numbers are not exact
 
 _LONGEST_SHOWN: Final = 40  # characters of a value that a message repeats
@@ -32,11 +33,8 @@ class Arguments:
         """Return the arguments of a call; refuse those that are neither among `names` nor `allowed` beside them."""
         for name in members:
             if name not in names and name not in allowed:
-                raise ManualsError(
-                    "invalid_parameter",
-                    f"{_shown(name)} is no argument of {tool}; leave it out. It takes {', '.join(names)}.",
-                    field=name[:_LONGEST_SHOWN],
-                )
+                message = f"{_shown(name)} is no argument of {tool}; leave it out. It takes {', '.join(names)}."
+                raise ManualsError("invalid_parameter", message, field=name[:_LONGEST_SHOWN])
         return cls(members)
 
     def get(self, name: str, default: object = None) -> object:
@@ -44,14 +42,14 @@ class Arguments:
         value = self._members.get(name)
         return default if value is None else value
 
-    def text(self, name: str, meaning: str) -> str:
-        """Return a string that must be there and not be blank, without white space around it."""
+    def text(self, name: str, meaning: str, code: ErrorCode = "invalid_parameter") -> str:
+        """Return a string that must be there and not be blank."""
         value = self.get(name)
         if value is None:
-            raise self.missing(name, meaning)
+            raise self.missing(name, meaning, code)
         if not isinstance(value, str) or not value.strip():
-            raise self.wrong(name, meaning, value)
-        return value.strip()
+            raise self.wrong(name, meaning, value, code)
+        return value
 
     def flag(self, name: str) -> bool | None:
         """Return a boolean, None when it is absent. Nothing else is taken for one."""
@@ -84,44 +82,34 @@ class Arguments:
             raise self.wrong("cursor", meaning, next(iter(members)), link="one with ")
         return Arguments(members, "cursor.")
 
-    def integer(self, name: str, default: int, *, least: int = 1, most: float = GREATEST, when: str = "") -> int:
+    def integer(self, name: str, default: _T, *, least: int = 1, most: float = GREATEST, when: str = "") -> int | _T:
         """Return an integer within bounds, or `default` when it is absent. `when` says what the bounds hang on."""
-        number = self.integer_or_none(name, least=least, most=most, when=when)
-        return default if number is None else number
-
-    def integer_or_none(self, name: str, *, least: int = 1, most: float = GREATEST, when: str = "") -> int | None:
-        """Return an integer within bounds, None when it is absent."""
         value = self.get(name)
         if value is None:
-            return None
+            return default
         allowed = f"an integer of {least} or more" if most >= GREATEST else f"an integer from {least} to {most}"
         return self._whole(name, value, allowed + when, least=least, most=most)
 
-    def field(self, name: str) -> str:
-        """Return the name of a member as messages say it."""
-        return self._within + name
-
     def missing(self, name: str, meaning: str, code: ErrorCode = "invalid_parameter") -> ManualsError:
         """Return the error of a request without a field."""
-        field = self.field(name)
+        field = self._within + name
         return ManualsError(code, f"{field} is missing; pass {meaning}.", field=field)
 
     def wrong(
         self, name: str, meaning: str, value: object, code: ErrorCode = "invalid_parameter", *, link: str = ""
     ) -> ManualsError:
         """Return the error of a value. `link` goes before what it is, as in "got an array with 5"."""
-        field = self.field(name)
+        field = self._within + name
         return ManualsError(code, f"{field} must be {meaning}, got {link}{_shown(value)}.", field=field)
 
     def _whole(self, name: str, value: object, meaning: str, *, least: int, most: float = GREATEST) -> int:
-        number: int | None = None
-        if isinstance(value, int) and not isinstance(value, bool):
-            number = value
-        elif (isinstance(value, float) and value.is_integer()) or (
-            isinstance(value, str) and _DIGITS.fullmatch(value.strip())
+        written = isinstance(value, str) and _DIGITS.fullmatch(value.strip())
+        if isinstance(value, bool) or not (
+            written or isinstance(value, int) or (isinstance(value, float) and value.is_integer())
         ):
-            number = int(value)
-        if number is None or not least <= number <= most:
+            raise self.wrong(name, meaning, value)
+        number = int(cast("str | float", value))
+        if not least <= number <= most:
             raise self.wrong(name, meaning, value)
         return number
 

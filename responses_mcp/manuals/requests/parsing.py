@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from responses_mcp.json_types import unquoted
@@ -29,7 +29,7 @@ from responses_mcp.manuals.requests import (
     TocRequest,
 )
 from responses_mcp.manuals.requests.arguments import Arguments
-from responses_mcp.manuals.requests.paths import ROOT_ID, parts_of
+from responses_mcp.manuals.requests.paths import MANUAL_ID, ROOT_ID, parts_of
 from responses_mcp.manuals.words import normalise
 
 _MOST_FILES: Final = 200
@@ -39,13 +39,11 @@ _LEAST_CHARS, _MOST_CHARS = 256, 50_000
 _MOST_TERMS: Final = 2
 _LONGEST_QUERY: Final = 10_000  # characters
 _LONGEST_TERM: Final = 1_000
-_MOST_CANDIDATE_IDS: Final = 50
 _CONTROL: Final = re.compile("[\0-\x1f\x7f-\x9f]+")
 
 # What a field must be, as messages say it.
 _QUERY: Final = f"the question, a string of 1 to {_LONGEST_QUERY} characters"
 _TERMS: Final = f"an array of 1 or 2 different words that hits should contain, each of 1 to {_LONGEST_TERM} characters"
-_MANUAL_ID: Final = f'the id of one manual, from manual_ls(id="{ROOT_ID}").items[].id'
 _PATH: Final = "a file of the manual, as manual_toc and manual_hits name it"
 _TRACE_ID: Final = "the trace_id of an earlier manual_find"
 _OF_A_REF: Final = ("match_line", "char_offset", "tool", "above", "snippet")  # what hits say beside the place
@@ -57,15 +55,14 @@ def parse_ls(arguments: Mapping[str, Any]) -> LsRequest:
     given = Arguments.of_tool("manual_ls", arguments, "id")
     if given.get("id", "") == "":
         return LsRequest()
-    return LsRequest(given.text("id", "an id from an earlier manual_ls, or left out for the list of manuals"))
+    return LsRequest(given.text("id", "an id from an earlier manual_ls, or left out for the list of manuals").strip())
 
 
-def parse_toc(arguments: Mapping[str, Any], *, candidate_ids: Sequence[str] = ()) -> TocRequest:
+def parse_toc(arguments: Mapping[str, Any]) -> TocRequest:
     """Read the arguments of `manual_toc`."""
     names = ("manual_id", "path_prefix", "max_files", "cursor", "depth", "max_headings_per_file")
     given = Arguments.of_tool("manual_toc", arguments, *names)
-    manual_id = _manual_id(given, candidate_ids)
-    prefix = _prefix(given)
+    manual_id, prefix = _manual_id(given), _prefix(given)
     depth = given.get("depth", "shallow")
     folded = depth.strip().casefold() if isinstance(depth, str) else depth
     if folded not in ("shallow", "deep"):
@@ -84,7 +81,7 @@ def parse_toc(arguments: Mapping[str, Any], *, candidate_ids: Sequence[str] = ()
     )
 
 
-def parse_find(arguments: Mapping[str, Any], *, candidate_ids: Sequence[str] = ()) -> FindRequest:
+def parse_find(arguments: Mapping[str, Any]) -> FindRequest:
     """Read the arguments of `manual_find`; the limit of inline hits is lowered instead of refused (M4.41)."""
     names = (
         "query", "manual_id", "required_terms", "expand_scope", "only_unscanned_from_trace_id",
@@ -94,22 +91,21 @@ def parse_find(arguments: Mapping[str, Any], *, candidate_ids: Sequence[str] = (
     query = _query(given)
     budget = given.members("budget", "an object like {time_ms, max_candidates}") or Arguments({})
     inline = given.members("inline_hits", "an object like {limit}")
-    earlier = None
-    if given.get("only_unscanned_from_trace_id") is not None:
-        earlier = given.text("only_unscanned_from_trace_id", _TRACE_ID)
+    earlier = given.get("only_unscanned_from_trace_id")
+    hits = None if inline is None else inline.integer("limit", MOST_INLINE_HITS, most=math.inf)
     return FindRequest(
         query=query,
-        manual_id=_manual_id(given, candidate_ids),
+        manual_id=_manual_id(given),
         required_terms=_required_terms(given),
         expand_scope=given.flag("expand_scope"),
-        only_unscanned_from_trace_id=earlier,
+        only_unscanned_from_trace_id=None
+        if earlier is None
+        else given.text("only_unscanned_from_trace_id", _TRACE_ID).strip(),
         include_claim_graph=given.flag("include_claim_graph") or False,
         use_cache=given.flag("use_cache"),
         time_ms=budget.integer("time_ms", 60_000),
         max_candidates=budget.integer("max_candidates", 200),
-        inline_hits=None
-        if inline is None
-        else min(inline.integer("limit", MOST_INLINE_HITS, most=math.inf), MOST_INLINE_HITS),
+        inline_hits=None if hits is None else min(hits, MOST_INLINE_HITS),
     )
 
 
@@ -120,7 +116,7 @@ def parse_search(arguments: Mapping[str, Any]) -> SearchRequest:
     return SearchRequest(
         query=_query(given),
         limit=min(given.integer("limit", DEFAULT_FOUND, most=math.inf), MOST_FOUND),
-        manual_ids=() if everywhere else (_manual_id(given, ()),),
+        manual_ids=() if everywhere else (_manual_id(given),),
         path_prefix=_prefix(given),
     )
 
@@ -128,20 +124,17 @@ def parse_search(arguments: Mapping[str, Any]) -> SearchRequest:
 def parse_hits(arguments: Mapping[str, Any]) -> HitsRequest:
     """Read the arguments of `manual_hits`."""
     given = Arguments.of_tool("manual_hits", arguments, "trace_id", "kind", "offset", "limit")
-    trace_id = given.text("trace_id", _TRACE_ID)
+    trace_id = given.text("trace_id", _TRACE_ID).strip()
     kind = given.get("kind", "candidates")
     if kind not in KINDS:
         raise given.wrong("kind", f"one of {', '.join(KINDS)}", kind)
     return HitsRequest(trace_id, str(kind), given.integer("offset", 0, least=0), given.integer("limit", 50))
 
 
-def parse_read(arguments: Mapping[str, Any], *, candidate_ids: Sequence[str] = ()) -> ReadRequest:
+def parse_read(arguments: Mapping[str, Any]) -> ReadRequest:
     """Read the arguments of `manual_read`."""
-    flat = [name for name in ("manual_id", "path", "start_line") if name in arguments]
-    if flat and "ref" not in arguments:
-        message = (
-            f"{', '.join(flat)} belong{'s' * (len(flat) == 1)} into ref; pass ref: {{manual_id, path, start_line}}."
-        )
+    if "path" in arguments and "ref" not in arguments:
+        message = "manual_id, path, start_line belong into ref; pass ref: {manual_id, path, start_line}."
         raise ManualsError("invalid_parameter", message, field="ref")
     given = Arguments.of_tool("manual_read", arguments, "ref", "max_chars", "scope")
     scope = given.get("scope", "section")
@@ -151,16 +144,16 @@ def parse_read(arguments: Mapping[str, Any], *, candidate_ids: Sequence[str] = (
     if ref is None:
         raise given.missing("ref", _REF)
     return ReadRequest(
-        _manual_id(ref, candidate_ids),
-        _path(ref),
-        ref.integer_or_none("start_line"),
+        _manual_id(ref),
+        ref.text("path", _PATH, "invalid_path"),  # as it came: names of files may begin and end with blanks
+        ref.integer("start_line", None),
         _max_chars(given),
-        ref.integer_or_none("match_line"),
-        ref.integer_or_none("char_offset", least=0),
+        ref.integer("match_line", None),
+        ref.integer("char_offset", None, least=0),
     )
 
 
-def parse_scan(arguments: Mapping[str, Any], *, candidate_ids: Sequence[str] = ()) -> ScanRequest:
+def parse_scan(arguments: Mapping[str, Any]) -> ScanRequest:
     """Read the arguments of `manual_scan`.
 
     `start_line` goes before the cursor (M7.1); in the cursor, `char_offset` goes before `start_line`, because it is the
@@ -168,26 +161,21 @@ def parse_scan(arguments: Mapping[str, Any], *, candidate_ids: Sequence[str] = (
     """
     names = ("manual_id", "path", "start_line", "cursor", "max_chars")
     given = Arguments.of_tool("manual_scan", arguments, *names, allowed=_OF_A_REF)
-    manual_id = _manual_id(given, candidate_ids)
-    path = _path(given)
-    start_line = given.integer_or_none("start_line")
+    manual_id, path = _manual_id(given), given.text("path", _PATH, "invalid_path")
     cursor = given.cursor("char_offset", "start_line")
-    offset = cursor.integer_or_none("char_offset", least=0)
-    line = cursor.integer_or_none("start_line")
-    if start_line is not None:
-        offset = None
-    elif offset is None:
-        start_line = line
-    match_line, match = given.integer_or_none("match_line"), given.integer_or_none("char_offset", least=0)
-    if match is not None:
-        start_line, offset = None, match
-    elif match_line is not None:
-        start_line, offset = match_line, None
-    return ScanRequest(manual_id, path, start_line, offset, _max_chars(given))
+    places = (
+        (None, given.integer("char_offset", None, least=0)),
+        (given.integer("match_line", None), None),
+        (given.integer("start_line", None), None),
+        (None, cursor.integer("char_offset", None, least=0)),
+        (cursor.integer("start_line", None), None),
+    )
+    line, offset = next((place for place in places if place != (None, None)), (None, None))
+    return ScanRequest(manual_id, path, line, offset, _max_chars(given))
 
 
 def _query(given: Arguments) -> str:
-    query = given.text("query", _QUERY)
+    query = given.text("query", _QUERY).strip()
     if len(query) > _LONGEST_QUERY:
         raise given.wrong("query", _QUERY, query)
     return _writable(query)
@@ -204,26 +192,8 @@ def _max_chars(given: Arguments) -> int:
     return given.integer("max_chars", DEFAULT_CHARS, least=_LEAST_CHARS, most=_MOST_CHARS)
 
 
-def _path(given: Arguments) -> str:
-    """Return a path as it came: names of files may begin and end with blanks."""
-    path = given.get("path")
-    if path is None:
-        raise given.missing("path", _PATH, "invalid_path")
-    if not isinstance(path, str) or not path.strip():
-        raise given.wrong("path", _PATH, path, "invalid_path")
-    return path
-
-
-def _manual_id(given: Arguments, candidate_ids: Sequence[str]) -> str:
-    manual_id = given.text("manual_id", _MANUAL_ID)
-    if manual_id == ROOT_ID:
-        field = given.field("manual_id")
-        details = {"candidate_ids": list(candidate_ids[:_MOST_CANDIDATE_IDS])} if candidate_ids else {}
-        message = f'{field} must be {_MANUAL_ID}, and not "{ROOT_ID}", which is the list of them all.'
-        raise ManualsError("invalid_parameter", message, field=field, **details)
-    if "/" in manual_id or "\\" in manual_id or manual_id in (".", ".."):
-        raise given.wrong("manual_id", f"{_MANUAL_ID}, and no path", manual_id)
-    return manual_id
+def _manual_id(given: Arguments) -> str:
+    return given.text("manual_id", MANUAL_ID).strip()
 
 
 def _required_terms(given: Arguments) -> tuple[str, ...]:
@@ -233,14 +203,14 @@ def _required_terms(given: Arguments) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise given.wrong("required_terms", _TERMS, value)
     listed = cast(list[object], value)
+    if not 1 <= len(listed) <= _MOST_TERMS:
+        raise given.wrong("required_terms", _TERMS, listed)
     terms: dict[str, None] = {}
-    for each in listed[:_MOST_TERMS]:
+    for each in listed:
         term = normalise(_writable(each)) if isinstance(each, str) and len(each) <= _LONGEST_TERM else ""
         if not term:
             raise given.wrong("required_terms", _TERMS, each, link="an array with ")
         terms[term] = None
-    if not 1 <= len(listed) <= _MOST_TERMS:
-        raise given.wrong("required_terms", _TERMS, listed)
     return tuple(terms)
 
 

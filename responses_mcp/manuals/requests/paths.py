@@ -18,6 +18,9 @@ ROOT_ID: Final = "manuals"
 NAMESAKE_ID: Final = "manual::manuals"
 """The id of a manual whose folder is called as the root is."""
 
+MANUAL_ID: Final = f'the id of one manual, from manual_ls(id="{ROOT_ID}").items[].id'
+"""What an id of a manual must be, as messages say it."""
+
 Kind = Literal["dir", "file"]
 
 _KINDS: Final[Mapping[str, Kind]] = {"dir": "dir", "file": "file"}
@@ -110,20 +113,14 @@ def require_single_name(manual_id: str) -> None:
     """Raise `invalid_parameter` unless `manual_id` can be the name of a folder in the root; `forbidden` if hidden."""
     if manual_id == NAMESAKE_ID:
         return
-    if not isinstance(manual_id, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # from a host without types
-        raise ManualsError("invalid_parameter", "manual_id is not a text; pass an id that manual_ls lists.")
-    if not manual_id.strip():
-        raise ManualsError("invalid_parameter", "manual_id is empty; pass an id that manual_ls lists.")
     try:
-        single = "/" not in manual_id and parts_of(manual_id) in ([manual_id], [manual_id.rstrip(" ")])
+        is_single = "/" not in manual_id and parts_of(manual_id) in ([manual_id], [manual_id.rstrip(" ")])
     except ManualsError as error:
         if error.code == "forbidden":
             raise
-        single = False
-    if not single:
-        raise ManualsError(
-            "invalid_parameter", "manual_id is not the name of a manual; pass an id that manual_ls lists, not a path."
-        )
+        is_single = False
+    if not is_single:
+        raise ManualsError("invalid_parameter", f"manual_id must be {MANUAL_ID}, and no path.")
 
 
 def name_of(manual_id: str) -> str:

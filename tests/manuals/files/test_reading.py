@@ -114,6 +114,9 @@ def test_a_line_begins_where_the_text_says(root: Path, data: bytes) -> None:
 
 
 def test_the_end_is_an_empty_page_and_beyond_it_there_is_none(root: Path) -> None:
+    for data in (b"", b"\xef\xbb\xbf"):
+        found = page(put(root, data))
+        assert (found["text"], found["eof"], found["applied_range"]) == ("", True, {"start_line": 1, "end_line": 1})
     folder = put(root, "one\n")
     found = page(folder, char_offset=4)
     assert (found["text"], found["eof"], found["applied_range"]) == ("", True, {"start_line": 1, "end_line": 1})
@@ -122,22 +125,13 @@ def test_the_end_is_an_empty_page_and_beyond_it_there_is_none(root: Path) -> Non
     assert "4 characters" in error.message
 
 
-def test_an_empty_file_is_an_empty_page(root: Path) -> None:
-    for data in (b"", b"\xef\xbb\xbf"):
-        found = page(put(root, data))
-        assert (found["text"], found["eof"], found["applied_range"]) == ("", True, {"start_line": 1, "end_line": 1})
-
-
 def test_replaced_bytes_are_said_on_the_page_that_has_them(root: Path) -> None:
     folder = put(root, b"fine \xef\xbf\xbd" * 100 + b"\xff\xfe caf\xe9\n")
     assert page(folder)["decoding_replacements"] == 3
     assert page(folder, start_line=1)["text"].endswith("\ufffd\ufffd caf\ufffd\n")
     assert "decoding_replacements" not in page(put(root, "fine \ufffd\n"))
-
-
-@pytest.mark.parametrize("name", ["data.json", "b.MD"])
-def test_both_kinds_of_files_are_scanned(root: Path, name: str) -> None:
-    assert page(put(root, "{}", name), name=name)["text"] == "{}"
+    assert section(put(root, b"# A\n\xff\n# B\nfine"), 1)[0]["decoding_replacements"] == 1
+    assert "decoding_replacements" not in section(Folder(root), 3)[0]
 
 
 def test_a_file_over_the_limit_is_not_read_and_the_refusal_names_the_setting(root: Path) -> None:
@@ -146,13 +140,6 @@ def test_a_file_over_the_limit_is_not_read_and_the_refusal_names_the_setting(roo
     assert (error.code, error.details) == ("conflict", {"path": "a.md"})
     assert "manuals.max_file_bytes" in error.message
     assert page(Folder(root, largest=1600))["eof"] is True
-
-
-def test_one_line_of_many_megabytes_is_read_in_pieces(root: Path) -> None:
-    folder = put(root, "あ" * 2_000_000)
-    found = page(folder, char_offset=1_999_990)
-    assert (found["text"], found["applied_range"]) == ("あ" * 10, {"start_line": 1, "end_line": 1})
-    assert section(folder, max_chars=256)[0]["text"] == "あ" * 256
 
 
 def test_the_work_can_be_interrupted(root: Path) -> None:
@@ -312,13 +299,10 @@ def test_a_line_that_is_no_heading_is_answered_with_the_nearest_ones(root: Path,
     lines = [each["start_line"] for each in error.details["nearest"]]
     assert lines
     assert all(str(each) in error.message for each in lines)
+    assert "leave start_line out" in refusal(section, put(root, "plain\ntext"), 2).message
     if line == 8:
         assert lines == [1, 4, 9, 12, 14]
         assert "Deep" not in error.message
-
-
-def test_a_file_without_headings_has_no_other_line(root: Path) -> None:
-    assert "leave start_line out" in refusal(section, put(root, "plain\ntext"), 2).message
 
 
 @pytest.mark.rule("M6.1")
@@ -366,11 +350,6 @@ def test_a_section_read_again_goes_on_after_it_until_the_end_and_starts_again(ro
     assert end.eof is True
     for beyond in (end, replace(end, char_offset=end.char_offset + 1)):
         assert section(folder, 1, after=beyond)[0]["applied"]["mode"] == "read"
-
-
-def test_replaced_bytes_are_said_of_a_section(root: Path) -> None:
-    assert section(put(root, b"# A\n\xff\n# B\nfine"), 1)[0]["decoding_replacements"] == 1
-    assert "decoding_replacements" not in section(Folder(root), 3)[0]
 
 
 MARKDOWN = st.lists(

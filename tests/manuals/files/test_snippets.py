@@ -72,7 +72,7 @@ def test_the_match_is_in_it_and_marks_stay_with_their_letters(before: str, match
     assert not (cut_at_start and inner and unicodedata.category(inner[0]).startswith("M"))
 
 
-@pytest.mark.parametrize("cluster", ["ｶ\uff9e", "👩\u200d💻", "👍🏽", "👩🏽\u200d🔬", "🇯🇵"])
+@pytest.mark.parametrize("cluster", ["ｶ\uff9e", "👩\u200d💻", "👍🏽", "👩🏽\u200d🔬"])
 @pytest.mark.parametrize("most", range(20, 40))
 def test_emoji_of_several_characters_are_shown_whole(cluster: str, most: int) -> None:
     found = around(f"x{cluster}" * 30, "dry", f"{cluster}y" * 30, most)

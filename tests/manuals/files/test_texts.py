@@ -56,11 +56,6 @@ def test_what_is_in_no_encoding_or_has_many_nuls_is_no_text(data: bytes) -> None
         decode(data)
 
 
-@pytest.mark.parametrize("text", ["日本語\n" * 100_000, "plain ", "日本"])
-def test_one_odd_byte_leaves_a_file_what_it_is(text: str) -> None:
-    assert decode(text.encode() + b"\xff") == (f"{text}\ufffd", 1, None)
-
-
 @pytest.mark.parametrize(
     ("encoding", "text"),
     [
