@@ -499,15 +499,6 @@ async def test_texts_of_other_countries_are_found_and_their_encoding_is_named_as
     assert (page["text"], page["guessed_encoding"]) == (text, encoding)
 
 
-async def test_one_odd_byte_drops_no_file(tmp_path: Path) -> None:
-    write(tmp_path, "m/a.md", "# 設定\n\n歯車の設定を変える。\n".encode() + b"\xff\n")
-    async with desk(settings_for(tmp_path)) as here:
-        found = await here.call("manual_search", query="歯車")
-        assert ([row["ref"]["path"] for row in found["results"]], found["complete"]) == (["a.md"], True)
-        page = await here.call("manual_scan", manual_id="m", path="a.md")
-    assert page["decoding_replacements"] == 1
-
-
 async def test_json_of_brackets_alone_is_served_as_it_is(tmp_path: Path) -> None:
     text = "[" * 2000 + "]" * 2000
     write(tmp_path, "m/a.json", text)

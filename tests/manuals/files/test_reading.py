@@ -161,12 +161,6 @@ def test_pages_and_sections_are_in_the_encoding_of_the_file(root: Path, encoding
     assert section(folder, 52)[0]["text"] == "# 三\n終わり"
 
 
-def test_no_control_character_is_shown(root: Path) -> None:
-    folder = put(root, "# A\x1b[2J\x07\r\n\ttab\x0c\x7f\x85\x9b\n")
-    assert section(folder)[0]["text"] == "# A␛[2J␇\n\ttab␌␡\u2426\u2426"
-    assert page(folder)["text"] == "# A␛[2J␇\n\ttab␌␡\u2426\u2426\n"
-
-
 # Files that change.
 
 

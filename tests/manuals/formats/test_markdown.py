@@ -172,12 +172,6 @@ def test_a_section_knows_the_headings_above_it() -> None:
     assert [each.crumbs for each in found] == [(), ("A",), ("A",), ("A", "C"), ()]
 
 
-def test_a_section_runs_to_the_next_heading_of_any_level() -> None:
-    first, second = sections(["# A", "one", "", "### B", "two", ""])
-    assert (first.line, first.text) == (1, "one\n")
-    assert (second.line, second.text) == (4, "two\n")
-
-
 def test_a_title_of_spaces_and_marks_is_read_in_time() -> None:
     assert len(titles("\n".join(["# a" + " #" * 900 + "b"] * 300))) == 300
 
@@ -203,10 +197,3 @@ def test_every_line_is_in_one_section_in_order(lines: list[str]) -> None:
             continue
         assert each.text == "\n".join(lines[each.line - 1 + heads.get(each.line, 0) : end])
     assert all(not line.strip() for line in lines[outline.front_lines : ends[0]])
-
-
-@given(LINES)
-def test_sections_begin_at_the_headings(lines: list[str]) -> None:
-    heads = {each.line: each.title for each in headings(lines)}
-    assert {each.line: each.title for each in sections(lines) if each.line in heads} == heads
-    assert list(heads) == sorted(heads)
