@@ -168,12 +168,12 @@ class Rows:
 
     async def find(self, run_id: str) -> Row:
         """Return the row of a run, as far as it is now."""
-        own, row = self.own.get(run_id), None
+        row: Row | None = None
         if len(run_id) <= _LONGEST_ID and run_id.isascii():
             try:
                 row = await self.use(lambda file: file.get(run_id, self.account))
             except RunsFileUnusable:
-                if own is None and run_id not in self._ended:
+                if self._known(run_id, None) is None:
                     raise
         if (row := self._known(run_id, row)) is None or not self._is_remembered(row):
             days = self._settings.research.keep_days
