@@ -367,7 +367,9 @@ class ServerSettings:
         "End when the process that started the server is gone, no call is in flight and nothing is heard for some "
         "seconds. Switch it off for a launcher that ends while the client goes on.",
     ] = True
-    max_message_bytes: Annotated[int, _COUNT, "Largest message that is read, in bytes; 0 means no limit."] = 2**24
+    max_message_bytes: Annotated[
+        int, Between(0, _LARGE, least=4096), "Largest message that is read, in bytes; 0 means no limit."
+    ] = 2**24
     max_unsent_bytes: Annotated[
         int, Between(1, _LARGE), "Bytes of output that may wait for a client that does not read, before calls wait too."
     ] = 2**26

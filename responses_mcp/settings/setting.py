@@ -39,12 +39,14 @@ class Between(NamedTuple):
     """The bounds of a number. A number out of them is brought within, with a warning; if `strict` it is a problem.
 
     With `default_below` a number under `low` becomes the default: with `low` itself hardly a call would succeed.
+    A number above 0 is `least` or more: with less no message could be read.
     """
 
     low: int
     high: int
     strict: bool = False
     default_below: bool = False
+    least: int = 0
 
 
 class Form(NamedTuple):
@@ -108,7 +110,9 @@ class Setting(NamedTuple):
     @property
     def expected(self) -> str:
         """What a value has to be, as the words after "expected" in a message."""
-        bounds = f" from {self.bounds.low} to {self.bounds.high}" if self.form.kind in {"integer", "number"} else ""
+        low, high, *_, least = self.bounds
+        bounds = f" from {least or low} to {high}" if self.form.kind in {"integer", "number"} else ""
+        bounds += ", or 0" if least else ""
         words = ", ".join(self.form.choices)
         listed = f" ({words})" if self.form.kind == "list" else f" {words}"
         return f"{self.form.expected}{bounds}{listed if words else ''}"
@@ -180,12 +184,12 @@ def read(setting: Setting, value: object, findings: Findings) -> object:
 
 def _number(setting: Setting, number: float, findings: Findings) -> float:
     bounds, got = setting.bounds, findings.described(number)
-    if bounds.low <= number <= bounds.high:
+    if bounds.low <= number <= bounds.high and not 0 < number < bounds.least:
         return number
     if bounds.strict or math.isinf(number):
         raise BadValue(got)
     lowest = setting.default if bounds.default_below and isinstance(setting.default, int) else bounds.low
-    raise BadValue(got, within=lowest if number < bounds.low else bounds.high)
+    raise BadValue(got, within=bounds.high if number > bounds.high else max(lowest, bounds.least))
 
 
 def _text(form: Form, text: str, findings: Findings) -> str:
