@@ -6,6 +6,8 @@ import pytest
 
 from responses_mcp import cli
 
+FIRST = "put list, show or cancel first: openai-responses-mcp research show RUN; to ask it, put -- before it"
+
 
 @pytest.mark.parametrize(
     ("line", "told"),
@@ -17,7 +19,7 @@ from responses_mcp import cli
         ("usage --days 0", "argument --days: must be a whole number from 1 to 400, got '0'"),
         ("install cursr", "; did you mean cursor?"),
         ("doctor --client codx", "; did you mean codex?"),
-        ("research shwo run_1", "put list, show or cancel first"),
+        ("research shwo run_1", FIRST),
         ("research list --jsn", "research list: error: there is no option --jsn; did you mean --json?"),
         ("manuals", "manuals: error: COMMAND is missing: index, find, read, ls"),
         (
@@ -26,14 +28,14 @@ from responses_mcp import cli
         ),
         ("manuals ls --rooot x", "manuals ls: error: there is no option --rooot; did you mean --root?"),
         ("usage more", "usage: error: unrecognized arguments: more"),
-        ("research status run_1", "put list, show or cancel first"),
-        ("research delete run_1 --json", "put list, show or cancel first"),
+        ("research status run_1", FIRST),
+        ("research delete run_1 --json", FIRST),
         ("--json ask why", "put ask first, and its options behind it: openai-responses-mcp ask …"),
         ("--stdio ask why", "put ask first, and its options behind it: openai-responses-mcp ask …"),
-        ("research --json list", "put list, show or cancel first"),
+        ("research --json list", FIRST),
         (
             "research --effort deep show run_1",
-            "put list, show or cancel first",
+            FIRST,
         ),
         ("research why --continue ", "argument --continue: is empty; is a variable in it not set?"),
         ("install codex --manuals ", "argument --manuals: is empty; is a variable in it not set?"),
