@@ -137,3 +137,9 @@ def test_a_hand_off_without_the_toolset_that_takes_it_is_warned_of(tmp_path: Pat
     lonely = "request: {handoff_ms: 5000}\n"
     assert warning(load(tmp_path, lonely)).startswith("request.handoff_ms: no call is handed off without the toolset")
     clean(load(tmp_path, f"{lonely}server: {{toolsets: [answer, research]}}\n"))
+
+
+def test_what_is_to_become_of_runs_at_the_end_of_a_server_is_a_problem_that_says_what_does(tmp_path: Path) -> None:
+    said = [problem(load(tmp_path, environ={"RESEARCH_ON_EXIT": "cancel"}))]
+    said.append(problem(load(tmp_path, "research: {on_exit: cancel}\n")))
+    assert all("leaves its runs to the API" in each and "research_cancel" in each for each in said)
