@@ -189,7 +189,9 @@ def _number(setting: Setting, number: float, findings: Findings) -> float:
     if bounds.strict or math.isinf(number):
         raise BadValue(got)
     lowest = setting.default if bounds.default_below and isinstance(setting.default, int) else bounds.low
-    raise BadValue(got, within=bounds.high if number > bounds.high else max(lowest, bounds.least))
+    if 0 < number < bounds.least:
+        lowest = bounds.least
+    raise BadValue(got, within=bounds.high if number > bounds.high else lowest)
 
 
 def _text(form: Form, text: str, findings: Findings) -> str:
