@@ -282,7 +282,8 @@ async def test_no_injection_reaches_a_client_from_a_manual_and_no_line_or_place_
     (tmp_path / "m").mkdir()
     for at, (given, _) in enumerate(INJECTIONS.values()):
         file = tmp_path / "m" / f"{at:02}.md"
-        file.write_text(f"# Title {tokens(given)}\n\nlook {tokens(given)}\n\n## Next\nend\n", "utf-8", "replace")
+        body = f"# Title {tokens(given)}\n\nlook {tokens(given)}\n\n## Next\nend\n"
+        file.write_text(body + "so is text of this length " * 100, "utf-8", "replace")  # a few NULs make it no binary
     configured = Settings(manuals=ManualsSettings(root=str(tmp_path), in_memory=True))
     with trio.fail_after(WAIT):
         async with connected_client(configured, toolsets=[ManualsToolset(configured)]) as client:
