@@ -92,13 +92,6 @@ def no_option(word: str, options: Collection[str], cure: str = "") -> str:
     return f"there is no option {name}" + (f"; did you mean {near[0]}?" if near else cure)
 
 
-def without_blanks(text: str) -> str:
-    """Return an argument that is one word: an id, not a sentence."""
-    if not text or any(each.isspace() for each in text):
-        raise argparse.ArgumentTypeError(f"must be text without blanks, got {text!r}")
-    return text
-
-
 def not_blank(text: str) -> str:
     """Return an argument that says something: an empty one is mostly a variable that is not set."""
     if not text.strip():

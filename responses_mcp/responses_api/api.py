@@ -154,11 +154,6 @@ class ResponsesApi:
 
         return await self.ask(Call(path, body, policy), answer)
 
-    async def prepare(self) -> None:
-        """Do now what a first request would have to wait for, before anything is connected. Raises `UpstreamError`."""
-        if self._connections is None:
-            await self._open()
-
     async def ask(self, call: Call, read: Callable[[ReplyReader], T], watcher: Watcher = NOBODY) -> T:
         """Send a request as often as it takes, and return what `read` makes of the reply.
 
