@@ -16,10 +16,10 @@ from typing import Final, NamedTuple, TypeAlias
 
 from responses_mcp.errors import UpstreamError
 from responses_mcp.json_types import JsonObject
+from responses_mcp.settings.model import EFFORTS
 
 # A vendor in front (`openai/…`), `ft:`, and a variant or the rest of a fine-tune's id behind say nothing of the family.
 _FAMILY = re.compile(r"(?:[^:]*/)?(?:ft:)?(gpt-|o)([0-9]{1,3})(?![0-9])")
-_EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 class ModelTraits(NamedTuple):
@@ -102,7 +102,7 @@ def changes_after(
     refused = _refused_members(error) & {*sent, *(key for tool in sent.get("tools", ()) for key in tool)} - fixed
     learnt, asked = dict(changes), str(body.get("reasoning", {}).get("effort"))
     if "reasoning" in refused and ("reasoning", asked) not in changes:
-        order = (*_EFFORTS, asked)
+        order = (*EFFORTS, asked)
         ranks = {order.index(word) for word in re.split(r"\W+", _divided(error.words)[1]) if word in order}
         if ranks := ranks - {at := order.index(asked)}:  # of two equally near, the one that thinks more
             learnt["reasoning", asked] = order[min(ranks, key=lambda rank: (abs(rank - at), -rank))]
