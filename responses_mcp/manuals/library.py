@@ -25,12 +25,11 @@ from responses_mcp.manuals.index.store import Store, Unusable, index_path, is_br
 from responses_mcp.manuals.index.update import Changes, Manual, Vanished, begin, check_whole, compare, manual_of, update
 from responses_mcp.manuals.requests import FindRequest, SearchRequest
 from responses_mcp.manuals.requests.paths import lies_below
-from responses_mcp.manuals.results.search_results import Unsearched
+from responses_mcp.manuals.results.search_results import TIME_BUDGET, Unsearched
 from responses_mcp.manuals.search.contract import find, packed, unseen_of
 from responses_mcp.manuals.search.everywhere import Everywhere, Ranked
 from responses_mcp.manuals.search.meaning import Meaning
 from responses_mcp.manuals.search.query import query as taken_apart
-from responses_mcp.manuals.search.ranking import TIME_BUDGET
 from responses_mcp.manuals.search.reader import Counts, Reader, Text
 from responses_mcp.manuals.search.shown import Showing, Shown
 from responses_mcp.settings.model import ManualsSettings

@@ -39,7 +39,7 @@ from responses_mcp.manuals.requests.paths import parts_of
 from responses_mcp.manuals.requests.uris import Place
 from responses_mcp.manuals.results.kept import Embedding, FindCache, Traces
 from responses_mcp.manuals.results.search_results import (
-    OUT_OF_TIME,
+    TIME_BUDGET,
     SearchResults,
     SearchRow,
     Unsearched,
@@ -331,7 +331,7 @@ class Manuals:
         except OutOfTime:
             from responses_mcp.manuals.library import FoundEverywhere  # noqa: PLC0415  # imported by now
 
-            late = [Unsearched(name, OUT_OF_TIME, None) for name in manuals]
+            late = [Unsearched(name, TIME_BUDGET, None) for name in manuals]
             return FoundEverywhere([], [*unreadable, *late]), None, others
         return found._replace(unsearched=[*unreadable, *found.unsearched]), why, others
 

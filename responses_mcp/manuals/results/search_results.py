@@ -16,8 +16,8 @@ from responses_mcp.manuals.requests.paths import file_type
 LOWEST_SCORE: Final = 0.03
 """What scores less is not shown beside what scores several times as much."""
 
-OUT_OF_TIME: Final = "time_budget"
-"""Why files are missing that a search with more time would have looked at."""
+TIME_BUDGET: Final = "time_budget"
+"""Why rows, or files, are missing that a search with more time would have looked at."""
 
 _DOUBTFUL: Final = 0.06  # where nothing scores more, the question may be about something that no manual has
 _LITTLE: Final = 0.25  # and where no section has more of the question
@@ -124,7 +124,7 @@ class SearchResults:
     @property
     def was_in_time(self) -> bool:
         """Tell whether nothing is missing that a search with more time would have looked at."""
-        return not any(each.reason == OUT_OF_TIME for each in self.unsearched)
+        return not any(each.reason == TIME_BUDGET for each in self.unsearched)
 
     @property
     def fits_badly(self) -> bool:

@@ -20,10 +20,10 @@ from responses_mcp.manuals import KINDS
 from responses_mcp.manuals.cancellation import OutOfTime
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.titles import shown_title
-from responses_mcp.manuals.results.search_results import place, tool_of
+from responses_mcp.manuals.results.search_results import TIME_BUDGET, place, tool_of
 from responses_mcp.manuals.search.claims import claim_graph, empty_graph
 from responses_mcp.manuals.search.query import Query, query, required_term
-from responses_mcp.manuals.search.ranking import TIME_BUDGET, Key, Ranking, Scored, Search, rank, spread
+from responses_mcp.manuals.search.ranking import Key, Ranking, Scored, Search, rank, spread
 from responses_mcp.manuals.search.reader import Row, Text
 from responses_mcp.manuals.search.shown import Showing
 from responses_mcp.manuals.words import normalise
@@ -63,16 +63,11 @@ _LONGEST_QUESTION: Final = 300  # characters; more is pasted text rather than a 
 def sub_queries(question: str) -> list[str]:
     """Return the two things that a question compares, normalised; nothing for another question (M4.35)."""
     text = normalise(question).rstrip("?。.! ")
-    if len(text) <= _LONGEST_QUESTION and compares(text):
+    if len(text) <= _LONGEST_QUESTION and _CONTRAST.search(text) is not None:
         for pattern in _OF_TWO:
             if (found := pattern.search(text)) is not None and found["a"] != found["b"]:
                 return [found["a"], found["b"]]
     return []
-
-
-def compares(text: str) -> bool:
-    """Tell whether a normalised question asks for a comparison."""
-    return _CONTRAST.search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)

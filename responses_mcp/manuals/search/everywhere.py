@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from responses_mcp.manuals.results.search_results import LOWEST_SCORE
+from responses_mcp.manuals.results.search_results import LOWEST_SCORE, TIME_BUDGET
 from responses_mcp.manuals.search.meaning import MOST_COMPARED, Meaning
 from responses_mcp.manuals.search.query import is_japanese, query
 from responses_mcp.manuals.search.ranking import (
-    TIME_BUDGET,
     Key,
     Search,
     idf,

@@ -19,6 +19,7 @@ from typing import Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
 from responses_mcp.manuals.index.tokens import tokens
+from responses_mcp.manuals.results.search_results import TIME_BUDGET
 from responses_mcp.manuals.search.query import Query, RequiredTerm, pad
 from responses_mcp.manuals.search.reader import (
     Frequencies,
@@ -34,9 +35,6 @@ from responses_mcp.settings.model import LexicalSettings
 
 Key = tuple[str, int]
 """Path and heading line: what a hit is. A long section has several rows, of which the best stands for it."""
-
-TIME_BUDGET: Final = "time_budget"
-"""Why rows, or files, are missing that a search with more time would have looked at."""
 
 # BM25F: a text of average length counts its words once, a title more. Lengths are in characters.
 _K1: Final = 1.2
