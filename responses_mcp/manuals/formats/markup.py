@@ -6,6 +6,7 @@ A format is a class with the pattern of the lines that are more than text, and w
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, Final
 
@@ -16,7 +17,7 @@ ADORNMENT: Final = r"(?P<mark>[!-/:-@\[-`{-~])(?P=mark)+[ \t]*$"
 """A line of one sign, as below or above titles."""
 
 
-class Markup:
+class Markup(ABC):
     """Reads one text. `lines` are all of it, and `at` is the one that is being read.
 
     `_match` fits lines that are more than text; the name of its group is their kind. `_is_title` fits lines that may be
@@ -61,9 +62,9 @@ class Markup:
         """Write a line of text."""
         self.page.lines.append(line)
 
+    @abstractmethod
     def _marked(self, kind: str, line: str, found: re.Match[str]) -> None:
         """Write a line of a kind that `_match` knows."""
-        raise NotImplementedError
 
     def line_at(self, offset: int) -> str:
         """Return a line so many behind the one that is read, "" where there is none."""
