@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, NamedTuple
 from responses_mcp.settings.files import Unread, absolute, expanded, read_text, user_folder
 from responses_mcp.settings.findings import Findings
 from responses_mcp.settings.model import ModelPrice, Profile, Settings
-from responses_mcp.settings.schema import BY_KEY, ON_EXIT, PROFILES, SETTINGS, section_of
+from responses_mcp.settings.schema import BY_KEY, CANCELS_RUNS, LEAVES_RUNS, PROFILES, SETTINGS, section_of
 from responses_mcp.settings.setting import ON_OFF, PATHS, UNFILLED, BadValue, Setting, from_text, read
 
 FOLDER: Final = "openai-responses-mcp"
@@ -97,8 +97,8 @@ def load_settings(
     if prices:
         source = sources.pop("prices")
         sources.update({f"prices.{model}.{name}": source for model, price in prices.items() for name in price})
-    if environ.get(ON_EXIT.env, "").strip():
-        findings.problem(f"{ON_EXIT.env}: {ON_EXIT.what}", f"env {ON_EXIT.env}", f"unset it; {ON_EXIT.instead}")
+    if environ.get("RESEARCH_ON_EXIT", "").strip():
+        findings.problem(f"RESEARCH_ON_EXIT: {LEAVES_RUNS}", "env RESEARCH_ON_EXIT", f"unset it; {CANCELS_RUNS}")
     values["problems"] = findings.problems
     if PROFILES[0] not in values["model_profiles"]:  # which fails only the tools without a profile of their own
         what = f"{_ANSWER}: expected a profile, because tools without one of their own need it, got null"

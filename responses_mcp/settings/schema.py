@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import NoneType
-from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Final, Literal, get_args, get_origin
 
 from responses_mcp.settings.address import NETWORK_VARIABLES
 from responses_mcp.settings.model import SEARCH_EFFORT, Profile, Settings
@@ -87,19 +87,7 @@ SECTIONS: Final = frozenset(
 )
 """Keys that hold further keys."""
 
-
-class Gone(NamedTuple):
-    """A setting that is gone and was about money: its key, its variable, and what to do instead."""
-
-    key: str
-    env: str
-    what: str
-    instead: str
-
-
-ON_EXIT: Final = Gone(
-    "research.on_exit",
-    "RESEARCH_ON_EXIT",
-    "a server that ends leaves its runs to the API, so this does nothing",
-    "research_cancel and `research cancel` cancel a run",
-)
+LEAVES_RUNS: Final = "a server that ends leaves its runs to the API, so this does nothing"
+"""What is wrong with `research.on_exit` and its variable, which would change what is paid for."""
+CANCELS_RUNS: Final = "research_cancel and `research cancel` cancel a run"
+"""What to use in their place."""

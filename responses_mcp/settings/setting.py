@@ -184,14 +184,13 @@ def read(setting: Setting, value: object, findings: Findings) -> object:
 
 def _number(setting: Setting, number: float, findings: Findings) -> float:
     bounds, got = setting.bounds, findings.described(number)
-    if bounds.low <= number <= bounds.high and not 0 < number < bounds.least:
+    low = bounds.least or bounds.low if number > 0 else bounds.low
+    if low <= number <= bounds.high:
         return number
     if bounds.strict or math.isinf(number):
         raise BadValue(got)
-    lowest = setting.default if bounds.default_below and isinstance(setting.default, int) else bounds.low
-    if 0 < number < bounds.least:
-        lowest = bounds.least
-    raise BadValue(got, within=bounds.high if number > bounds.high else lowest)
+    lowest = setting.default if bounds.default_below and isinstance(setting.default, int) else low
+    raise BadValue(got, within=lowest if number < low else bounds.high)
 
 
 def _text(form: Form, text: str, findings: Findings) -> str:

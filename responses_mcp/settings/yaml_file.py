@@ -13,7 +13,7 @@ from typing import Any, Final
 import yaml
 
 from responses_mcp.settings.findings import Findings, nearest
-from responses_mcp.settings.schema import BY_KEY, ON_EXIT, SECTIONS
+from responses_mcp.settings.schema import BY_KEY, CANCELS_RUNS, LEAVES_RUNS, SECTIONS
 from responses_mcp.settings.setting import is_mapping
 
 _LONGEST_NAME: Final = 80
@@ -158,8 +158,8 @@ class _Walk:
             place = f"{profile}.{_MOVED[member]}"
             what = f"expected it below {place}, whose members go into the request as they are"
             self.problem(key, what, f"write {place}.{member}")
-        elif key == ON_EXIT.key:
-            self.problem(key, ON_EXIT.what, f"remove it; {ON_EXIT.instead}")
+        elif key == "research.on_exit":
+            self.problem(key, LEAVES_RUNS, f"remove it; {CANCELS_RUNS}")
         elif key in _DROPPED:
             self._findings.warning(f"{key}: v0.9 dropped this key, so it does nothing", self._where, "remove it")
         elif key.startswith("openai."):
