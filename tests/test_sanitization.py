@@ -307,6 +307,24 @@ async def test_no_injection_reaches_a_client_from_a_manual_and_no_line_or_place_
     assert not hidden_in(listed)
 
 
+async def test_a_manual_keeps_its_lines_and_its_places_when_something_is_taken_out(tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    text = f"# One\nab{tags('evil')}cd\nx\n## Two\nlast\n"
+    (tmp_path / "m" / "a.md").write_text(text, "utf-8")
+    configured = Settings(manuals=ManualsSettings(root=str(tmp_path), in_memory=True))
+    with trio.fail_after(WAIT):
+        async with connected_client(configured, toolsets=[ManualsToolset(configured)]) as client:
+            await call(client, "manual_ls", {})
+            where = {"manual_id": "m", "path": "a.md"}
+            whole = (await call(client, "manual_scan", where))["result"]["structuredContent"]
+            part = await call(client, "manual_scan", {**where, "char_offset": text.index("cd")})
+            section = await call(client, "manual_read", {"ref": {**where, "start_line": 4}})
+    assert whole["text"] == "# One\nabcd\nx\n## Two\nlast\n"
+    assert part["result"]["structuredContent"]["text"] == "cd\nx\n## Two\nlast\n"
+    assert "structuredContent" in section["result"], section
+    assert section["result"]["structuredContent"]["text"] == "## Two\nlast"
+
+
 def hidden_in(text: str) -> set[str]:
     """Return what of a text nobody sees, by the tables of Python, which are not ours."""
     kinds = ("Cc", "Cf", "Cs", "Cn")

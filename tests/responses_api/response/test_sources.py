@@ -1,11 +1,16 @@
 """The `Sources:` block that every searched answer ends in (spec 3.2); texts of models are in golden_sources.yaml."""
 
+import re
+from collections.abc import Iterator
 from datetime import date
+from importlib import import_module
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from responses_mcp.responses_api.response import parser, sources, web_pages
 from responses_mcp.responses_api.response.sources import Citation, choose_citations, without_block, written
 
 DATE = "2026-11-22"
@@ -49,6 +54,37 @@ def test_a_block_is_there_afterwards_and_a_second_pass_changes_nothing(text: str
     assert with_sources(once, citations) == (once, cited)
     assert once.endswith(written(cited, DATE))
     assert all(citation.published_at <= DATE for citation in cited)
+
+
+def repetitions(parsed: Any) -> Iterator[Any]:
+    """Yield the kinds of item that each repetition in a parsed pattern repeats."""
+    for each in parsed if isinstance(parsed, list | tuple) or hasattr(parsed, "data") else ():
+        if isinstance(each, tuple) and str(each[0]).endswith("_REPEAT"):
+            yield [str(kind) for kind, _ in each[1][2]]
+        yield from repetitions(each)
+
+
+WHOLE = {
+    f"{module.__name__.rpartition('.')[2]}.{name}": each
+    for module in (parser, sources, web_pages)
+    for name, each in vars(module).items()
+    if isinstance(each, re.Pattern)
+    if (module, name)
+    not in {
+        *((web_pages, name) for name in ("_CITED", "_LINK", "_PAGE", "_PAIRED_PARENTHESES")),
+        *((web_pages, name) for name in ("_PAIRED_BRACKETS", "_PAIRED_TICKS")),
+        (sources, "_FOR_SOURCES"),
+    }  # of one value each
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_no_pattern_that_meets_a_whole_answer_repeats_more_than_one_character(name: str) -> None:
+    # For each turn of a repeated group the engine keeps a hundred bytes or more: gigabytes for an answer of many lines.
+    # A possessive group would need none, but Python before 3.11.5 (Debian 12 has 3.11.2) finds wrong ends for them.
+    pattern = WHOLE[name]
+    for repeated in repetitions(import_module("re._parser").parse(pattern.pattern, pattern.flags)):
+        assert repeated in (["IN"], ["ANY"], ["LITERAL"], ["NOT_LITERAL"])
 
 
 def test_a_block_is_looked_for_at_the_end_of_the_text_only() -> None:
