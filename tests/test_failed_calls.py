@@ -211,6 +211,13 @@ async def test_an_error_that_says_nothing_is_none(nothing: Any) -> None:
     assert answer["result"]["structuredContent"]["answer"] == "All is well."
 
 
+@pytest.mark.parametrize("status", ["incomplete", "failed"])
+async def test_a_filter_that_stopped_the_answer_is_told_whatever_the_state_is_called(status: str) -> None:
+    details = {"incomplete_details": {"reason": "content_filter"}}
+    told, requests = await reason(Json({**bodies.answer(""), "status": status, "output": [], "usage": None, **details}))
+    assert (requests, "Ask in other words" in told) == (1, True)
+
+
 async def test_of_a_failure_without_a_reason_the_stream_is_not_awaited_to_its_end() -> None:
     told, requests = await reason(Sse([CREATED, failed(None)], ending="hang"))
     assert (requests, "no reason given" in told) == (1, True)

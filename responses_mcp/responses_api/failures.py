@@ -15,7 +15,6 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from http import HTTPStatus
 from itertools import islice, repeat
 from operator import itemgetter
 from typing import Final, NamedTuple, cast
@@ -232,12 +231,12 @@ def read_failure(value: object, redact: Redact) -> Failure | None:
     types = _words((each.get("type") for each in given), redact)
     codes = [*filter(_NAME.fullmatch, _words((each.get(name) for each in given for name in _CODES), redact))]
     params = _words((param for each in given for param in _params_of(each)), redact)
-    waits = [
+    waits = (
         seconds_until(str(told)[:_LONGEST_WORD] + ("ms" if name.endswith("ms") else ""))
         for each in given
         for name, told in each.items()
         if _WAIT.fullmatch(name) and isinstance(told, str | int | float)
-    ]
+    )
     failure = Failure(
         next((int(found[1]) for code in codes if (found := _STATUS.fullmatch(code))), None),
         next(iter(types), "")[:_LONGEST_WORD] or None,
@@ -339,33 +338,36 @@ class Head(NamedTuple):
     redact: Redact
     key_from: str = "OPENAI_API_KEY"
 
-
-def http_error(head: Head, beginning: bytes) -> UpstreamError:
-    """Return the error for a status that is no success, or a body that is no JSON object, as far as it is read."""
-    if head.status < HTTPStatus.MULTIPLE_CHOICES:
-        return _refusal(Failure(head.status, words="It is not a JSON object."), head, beginning)
-    text = beginning[:LONGEST_READ].decode("utf-8", "replace").strip()
-    is_plain = text[:1].isalnum() and " " in text and not {"<", "\ufffd"} & {*text}  # no page, and no broken JSON
-    said = _structure(text) or (text if is_plain and len(beginning) <= LONGEST_READ else None)
-    failure = read_failure(said, head.redact) or Failure()
-    error = _refusal(failure._replace(status=head.status), head, beginning)
-    _note_work(error, as_object(said))
-    return error
+    @property
+    def is_success(self) -> bool:
+        """Tell whether the status is one of success."""
+        return 200 <= self.status < 300
 
 
-def refusal_in(value: object, head: Head, beginning: bytes) -> UpstreamError | None:
-    """Return the error for the JSON value of a success that is an error in place of what was asked for."""
-    given = as_object(next(iter(_listed(value)), value))
-    is_response = given.get("object") in ("response", "list") or isinstance(given.get("output"), list)
-    if is_response or _has_used(given) or (given.get("status") in STATES and "id" in given):
+def reply_error(head: Head, value: object, beginning: bytes) -> UpstreamError | None:
+    """Return the error that a reply is; None for a success with an object that is none.
+
+    `value` is the JSON value of a success, and `beginning` that of the body, by which other statuses are judged.
+    """
+    said: object
+    if head.is_success:
+        given = as_object(next(iter(_listed(value)), value))
+        is_response = given.get("object") in ("response", "list") or isinstance(given.get("output"), list)
+        is_response = is_response or _has_used(given) or (given.get("status") in STATES and "id" in given)
+        told = {} if is_response else {name: each for name, each in given.items() if each}
+        said = None if _KNOWN.isdisjoint(_members(told)) else told
+        failure = read_failure(said, head.redact)
+        if failure is None and not isinstance(value, dict):
+            failure = Failure(head.status, words="It is not a JSON object.")
+    else:
+        text = beginning[:LONGEST_READ].decode("utf-8", "replace").strip()
+        is_plain = text[:1].isalnum() and " " in text and not {"<", "\ufffd"} & {*text}  # no page, and no broken JSON
+        said = _structure(text) or (text if is_plain and len(beginning) <= LONGEST_READ else None)
+        failure = (read_failure(said, head.redact) or Failure())._replace(status=head.status)
+    if failure is None:
         return None
-    said = {name: each for name, each in given.items() if each}
-    failure = None if _KNOWN.isdisjoint(_members(said)) else read_failure(said, head.redact)
-    return None if failure is None else _refusal(failure, head, beginning)
-
-
-def _refusal(failure: Failure, head: Head, beginning: bytes) -> UpstreamError:
-    error = _error(failure._replace(wait=asked_wait(head.headers) or failure.wait), "refused", head.key_from)
+    wait = asked_wait(head.headers) or failure.wait
+    error = _error(failure._replace(wait=wait), "refused", as_object(said), head.key_from)
     if head.headers.get("x-should-retry", "").strip().lower() == "false":
         error.retryable = False
     error.request_id = head.redact(sanitized(head.headers.get("x-request-id", "")))[:_LONGEST_WORD] or None
@@ -381,31 +383,15 @@ def response_error(response: JsonObject, redact: Redact, progress: Progress = "a
     """
     status, given = response.get("status"), response.get("error")
     failure = read_failure({"error": given}, redact) if given else None
-    if failure is None:
-        if status not in (None, "completed", "failed", "incomplete"):
-            known = f"status {status}" if status in STATES else "an unknown status"
-            failure = Failure(labels=("unfinished",), words=f"It is not finished ({known}).")
-        elif status == "failed":
-            failure = Failure()
-        elif as_object(response.get("incomplete_details")).get("reason") == "content_filter":
-            stopped = "Its content filter stopped the answer."
-            failure = Failure(code="content_filter", labels=("content filter",), words=stopped)
-        else:
-            return None
-    error = _error(failure, progress)
-    _note_work(error, response)
-    return error
-
-
-def _note_work(error: UpstreamError, response: JsonObject) -> None:
-    """Tell an error what the Response that it came with has: output, or a count of what was used, may be paid for."""
-    if _has_used(response):
-        error.advance("accepted")
-        error.retryable, error.maybe_paid = False, True
-    for item in objects(response.get("output"), repeat(None, _MOST_MEMBERS)):
-        is_message = item.get("type") == "message"
-        if item and (item.get("content") if is_message else item.get("status") in _WORKED):
-            error.advance("begun")
+    if failure is None and status not in (None, "completed", "failed", "incomplete"):
+        known = f"status {status}" if status in STATES else "an unknown status"
+        failure = Failure(labels=("unfinished",), words=f"It is not finished ({known}).")
+    elif failure is None and as_object(response.get("incomplete_details")).get("reason") == "content_filter":
+        stopped = "Its content filter stopped the answer."
+        failure = Failure(code="content_filter", labels=("content filter",), words=stopped)
+    elif failure is None and status == "failed":
+        failure = Failure()
+    return None if failure is None else _error(failure, progress, response)
 
 
 def _has_used(response: JsonObject) -> bool:
@@ -413,8 +399,13 @@ def _has_used(response: JsonObject) -> bool:
     return any(isinstance(count, int | float) and count > 0 for count in counts)
 
 
-def _error(failure: Failure, progress: Progress, key_from: str = "OPENAI_API_KEY") -> UpstreamError:
-    """Return the error that a failure becomes: what happened, what the API said, as far as there is room, the cure."""
+def _error(
+    failure: Failure, progress: Progress, response: JsonObject, key_from: str = "OPENAI_API_KEY"
+) -> UpstreamError:
+    """Return the error that a failure becomes: what happened, what the API said, as far as there is room, the cure.
+
+    Output in the `response` that it came with, or a count of what was used, may be paid for.
+    """
     name = kind_of(failure)
     kind = KINDS[name]
     known = " ".join(str(each) for each in (failure.status, failure.code) if each)
@@ -430,6 +421,13 @@ def _error(failure: Failure, progress: Progress, key_from: str = "OPENAI_API_KEY
     error.param, error.params, error.words = next(iter(failure.params), None), failure.params, failure.words
     if progress != "refused" or name != "reply":  # a success that cannot be used may have been paid for
         error.advance(progress if progress != "refused" else kind.again or "refused")
+    if _has_used(response):
+        error.advance("accepted")
+        error.retryable, error.maybe_paid = False, True
+    for item in objects(response.get("output"), repeat(None, _MOST_MEMBERS)):
+        is_message = item.get("type") == "message"
+        if item and (item.get("content") if is_message else item.get("status") in _WORKED):
+            error.advance("begun")
     return error
 
 
@@ -446,7 +444,7 @@ def settings_to_change(error: UpstreamError, body: JsonObject, models: Mapping[s
     """
     if "model" not in body:
         return ""
-    model = str(body["model"])
+    model, words = str(body["model"]), ""
     if error.kind == "model" or error.status == 404 or (error.status in (400, 403, 410) and model in error.message):
         known = {name: f"model_profiles.{name}.model (MODEL_{variable})" for name, variable in _VARIABLES.items()}
         settings = " and ".join(known.get(name, name) for name, other in models.items() if other == model)
@@ -458,8 +456,6 @@ def settings_to_change(error: UpstreamError, body: JsonObject, models: Mapping[s
         named = [str(each) for names in lists for each in names]
         more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
         words = f" The search names {', '.join(named[:_MOST_NAMED])}{more}." if named else ""
-    else:
-        words = ""
     elsewhere = error.kind in ("address", "redirect") or (error.kind == "reply" and error.status is not None)
     if elsewhere and error.code in (None, "unknown_url") and not _VERSION.search(base_url):
         words += " openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget that, or add more behind it?"

@@ -16,7 +16,7 @@ from responses_mcp.errors import (
     UnusableReply,
     UpstreamError,
 )
-from responses_mcp.responses_api.failures import Head, refusal_in, response_error
+from responses_mcp.responses_api.failures import Head, reply_error, response_error
 from responses_mcp.secrets import Redactor
 from tests.responses_api.response.replies import fed
 
@@ -253,5 +253,5 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 @given(VALUES, st.sampled_from(["", "failed", "completed", "incomplete", "queued"]))
 def test_no_value_in_any_member_raises_anything_else(value: Any, status: str) -> None:
-    errors = [response_error({"status": status, "error": value}, str), refusal_in(value, Head(200, {}, str), b"")]
+    errors = [response_error({"status": status, "error": value}, str), reply_error(Head(200, {}, str), value, b"")]
     assert all(len(str(error)) <= LONGEST for error in errors if error is not None)
