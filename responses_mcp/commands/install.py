@@ -49,8 +49,6 @@ from responses_mcp.settings.setting import names_in
 # Some clients allow 60 characters for this name and a tool's; in JavaScript an object has a `__proto__` already.
 _NAME: Final = re.compile(r"(?!__proto__$)[A-Za-z0-9_-]{1,40}")
 _KNOWN: Final = ", ".join(CLIENTS)
-_HOLDS_KEY: Final = "A key that stood in the entry is in it, too; delete it when you do not need it."
-_KEPT: Final = ("MANUALS_ROOT", "MCP_TOOLSETS", "OPENAI_API_TIMEOUT", "SEARCH_TIMEOUT_MS", "SEARCH_MAX_ATTEMPTS")
 _EXAMPLES: Final = """\
 examples:
   openai-responses-mcp install claude-code --write
@@ -133,7 +131,7 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     elif not options.write:
         write(alone)  # without what its owner added, which may be a key
     if options.write or client.dialect is not None:
-        _change(options, path, old, entry, secrets, alone)
+        _change(options, path, old, entry, alone)
     if is_thrown_away(Path(machine.command[0]).resolve()):
         remark(f"{machine.command[0]} is in a folder that may be emptied at any time; {TO_KEEP}, and run this again.")
     _say_others(options, machine, path)
@@ -142,9 +140,7 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
 
 def _remove(options: argparse.Namespace, machine: Machine) -> None:
     path = _file(options, machine)
-    old = _existing(options, machine, path)
-    secrets = () if old is None else secret_variables(old.loaded().settings.openai)
-    _change(options, path, old, None, secrets, "")
+    _change(options, path, _existing(options, machine, path), None)
     _say_others(options, machine, path)
 
 
@@ -208,10 +204,8 @@ def _existing(options: argparse.Namespace, machine: Machine, path: Path) -> Entr
 
 def _settings(said: Mapping[str, str | None], machine: Machine, old: Entry | None, manuals: str | None) -> Settings:
     """Load the settings that the server will have; what is set here wins over what the old entry sets."""
-    kept = {} if old is None else {name: value for name, value in old.variables().items() if name in _KEPT}
-    environ = {name: value for name, value in kept.items() if not is_unfilled(value)} | dict(machine.environ)
-    if manuals is not None:
-        environ["MANUALS_ROOT"] = manuals
+    kept = {} if old is None else {name: value for name, value in old.variables().items() if not is_unfilled(value)}
+    environ = {**kept, **machine.environ, **({} if manuals is None else {"MANUALS_ROOT": manuals})}
     config, toolsets = (
         value if value is None or old is None else old.filled(value)
         for value in (said.get("--config"), said.get("--toolsets"))
@@ -272,13 +266,8 @@ def _merged(
 # Showing and writing
 
 
-def _change(  # noqa: PLR0917
-    options: argparse.Namespace,
-    path: Path,
-    old: Entry | None,
-    entry: Mapping[str, Any] | None,
-    secrets: Sequence[str],
-    alone: str,
+def _change(
+    options: argparse.Namespace, path: Path, old: Entry | None, entry: Mapping[str, Any] | None, alone: str = ""
 ) -> None:
     """Put the entry into the file, None takes it out; without --write or --remove only say what would be done.
 
@@ -314,7 +303,7 @@ def _change(  # noqa: PLR0917
     if kept is not None:
         comments = "The comments that were inside it are only in the" if change.drops_comments else "The"
         say(f"{comments} file as it was: {kept}")
-        if old is not None and old.holds_secret(secrets):
+        if old is not None and old.holds_key:
             say("A key that stood in the entry is in it, too; delete it when you do not need it.")
 
 
@@ -339,10 +328,9 @@ def _say_others(options: argparse.Namespace, machine: Machine, path: Path) -> No
     title = CLIENTS[options.client].title
     for found in find_entries(machine):
         if isinstance(found, Entry) and found.client == options.client:
-            is_here = os.path.realpath(found.file) == os.path.realpath(path) and found.scope != "local"
+            is_here = os.path.realpath(found.file) == os.path.realpath(path)
             if not is_here or found.name != options.name:
-                older = ", which starts the older program" if found.is_older else ""
-                remark(f"{title} also has {found.place}{older}. To take it out: {found.removal}")
+                remark(f"{title} also has {found.place}. To take it out: {found.removal}")
 
 
 def _say_next_steps(options: argparse.Namespace, entry: Entry, settings: Settings) -> None:

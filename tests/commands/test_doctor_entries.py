@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from responses_mcp.commands import install
 from responses_mcp.commands.clients.entries import document_of
 from responses_mcp.commands.clients.known import CLIENTS, Machine
 from tests.commands.test_doctor import KEY, SMALLEST, Doctor, bare_environment, examine, surroundings
@@ -82,47 +81,6 @@ async def test_an_entry_whose_command_is_gone_is_told_and_fails_the_client_that_
     report.line("FAIL", "clients", "OpenCode is told to start /opt/bin/openai-response-mcp, which is not there")
     report = await examine("--offline", "--client", "codex")
     report.line("warn", "clients", "Codex has no entry for this server", 'Fix: run "openai-responses-mcp install codex')
-
-
-@posix_only
-@pytest.mark.parametrize(
-    ("file", "cure"),
-    [
-        ("project/.claude/settings.local.json", 'run "claude mcp reset-project-choices" here'),
-        ("project/.claude/settings.json", 'run "claude mcp reset-project-choices" here, or take it out of '),
-        (".claude/settings.json", 'run "claude mcp reset-project-choices" here, or take it out of '),
-    ],
-)
-async def test_a_server_that_was_declined_in_the_dialog_of_claude_code_is_named_with_the_cure(
-    examine: Doctor,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    file: str,
-    cure: str,
-) -> None:
-    (tmp_path / "project").mkdir()
-    monkeypatch.chdir(tmp_path / "project")
-    entry = {"mcpServers": {"openai-responses": {"command": small_server(tmp_path), "args": ["--stdio"]}}}
-    (tmp_path / "project/.mcp.json").write_text(json.dumps(entry), encoding="utf-8")
-    report = await examine("--offline", "--client", "claude-code")
-    report.line("ok", "clients")
-    refusal = tmp_path / file
-    refusal.parent.mkdir(parents=True)
-    for settings in ({"enableAllProjectMcpServers": True}, {}):  # which a refusal wins over
-        refused = {**settings, "disabledMcpjsonServers": ["openai-responses"]}
-        refusal.write_text(json.dumps(refused), encoding="utf-8")
-        report = await examine("--offline", "--client", "claude-code")
-        told = f"Claude Code was told not to use it (disabledMcpjsonServers in {refusal})"
-        report.line("FAIL", "clients", told, f"Fix: {cure}", 'choose "Use this MCP server"')
-    for arguments in (["--list"], ["claude-code", "--scope", "project", "--write"]):
-        assert install.run(arguments) == 0
-        shown = "".join(capsys.readouterr())
-        assert told in shown
-        assert cure in shown
-    refusal.write_text('{"enabledMcpjsonServers": ["openai-responses"]}', encoding="utf-8")
-    (await examine("--offline", "--client", "claude-code")).line("ok", "clients")
 
 
 @posix_only
@@ -383,29 +341,6 @@ async def test_what_is_wrong_in_an_entry_is_told_with_the_command_that_puts_it_r
     assert not started.exists()
 
 
-@pytest.mark.parametrize(("client", "text"), [("cursor", "[]"), ("cursor", '{"a": NaN}'), ("gemini", "null")])
-async def test_a_file_that_holds_something_else_fails(examine: Doctor, tmp_path: Path, client: str, text: str) -> None:
-    put(client, tmp_path, {}).write_text(text, encoding="utf-8")
-    report = await examine("--offline", "--client", client)
-    report.line("FAIL", "clients", "was not read: it holds ", "Fix: correct that file")
-
-
-@posix_only
-async def test_a_program_of_our_name_that_leads_to_javascript_is_the_older_one(examine: Doctor, tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
-    built = tmp_path / "lib/node_modules/openai-responses-mcp/dist/index.js"
-    built.parent.mkdir(parents=True)
-    built.write_text(f"#!/bin/sh\ntouch {ran}\n", encoding="utf-8")
-    built.chmod(0o700)
-    (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin/openai-responses-mcp"
-    program.symlink_to(built)
-    put("codex", tmp_path, {"command": str(program), "args": ["--stdio"], "env_vars": ["OPENAI_API_KEY"]}, "old")
-    report = await examine("--offline", "--client", "codex")
-    report.line("warn", "clients", "Codex starts the older program of this name, which runs on Node, by old in ")
-    assert not ran.exists()
-
-
 @posix_only
 @pytest.mark.parametrize(
     ("words", "starts"),
@@ -455,20 +390,3 @@ async def test_what_an_entry_does_not_pass_on_is_told(examine: Doctor, tmp_path:
     report = await examine("--offline", AZ_KEY="of-the-gateway", MY_KEY=KEY, MODEL_ANSWER="m")
     report.line("warn", "clients", f"{title} does not pass MY_KEY, AZ_KEY on", "Fix: ")
     report.line("warn", "clients", f"{title} does not pass on MODEL_ANSWER, set here")
-
-
-@posix_only
-async def test_an_entry_for_this_project_alone_is_told(
-    examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "project/deep").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "project/deep")
-    path = put("claude-code", tmp_path, {"command": small_server(tmp_path), "args": ["--stdio"]})
-    content = json.loads(path.read_text(encoding="utf-8"))
-    gone = {"command": "/gone/openai-responses-mcp"}
-    content["projects"] = {str(tmp_path / "project"): {"mcpServers": {"openai-responses": gone}}}
-    path.write_text(json.dumps(content), encoding="utf-8")
-    report = await examine("--offline", "--client", "claude-code", start=None)
-    anew = 'run "claude mcp remove openai-responses -s local", then "openai-responses-mcp install claude-code --write"'
-    report.line("FAIL", "clients", f"which is not there, by openai-responses in {path}, for this project alone", anew)
-    report.line("ok", "clients", f"Claude Code starts {tmp_path}/bin/openai-responses-mcp")

@@ -80,7 +80,31 @@ def put_entry(client: str, machine: Machine, entry: object) -> Path:
     return put(file_of(client, machine), json.dumps({CLIENTS[client].container: {"openai-responses": entry}}))
 
 
-# Where the files are
+# The entry
+
+
+@every_client
+def test_a_missing_file_is_made_of_what_is_shown_and_a_second_run_changes_nothing(
+    client: str, install: Install, machine: Machine, tmp_path: Path
+) -> None:
+    path = file_of(client, machine)
+    shown = install(client, OPENAI_API_KEY=KEY)
+    entry = entry_in(client, shown.out)
+    assert CLIENTS[client].words_in(entry) == ["/opt/x/bin/openai-responses-mcp", "--stdio"]
+    assert f"This is for {path}." in shown.err
+    assert not path.exists()
+    done = install(client, "--write", OPENAI_API_KEY=KEY)
+    assert (done.code, done.out) == (0, f"openai-responses was added in {path}.\n")
+    assert CLIENTS[client].check.format(program="/opt/x/bin/openai-responses-mcp") in done.err
+    assert path.read_bytes() == shown.out.encode()
+    assert {*os.listdir(path.parent)} - {"project"} == {path.name}
+    before = path.stat()
+    again = install(client, "--write", OPENAI_API_KEY=KEY)
+    assert again.out == f"openai-responses is already in {path}; nothing was changed.\n"
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert "is already in" in install(client).err
+    assert KEY not in shown.text + done.text + again.text
+    assert [file for file in tmp_path.rglob("*") if file.is_file() and KEY.encode() in file.read_bytes()] == []
 
 
 @every_client
@@ -95,31 +119,6 @@ def test_the_file_of_a_project_is_in_the_working_directory(client: str, install:
         assert "The file contains paths of this machine" in done.err
 
 
-# The entry
-
-
-@every_client
-def test_a_missing_file_is_made_of_what_is_shown_and_a_second_run_changes_nothing(
-    client: str, install: Install, machine: Machine
-) -> None:
-    path = file_of(client, machine)
-    shown = install(client)
-    entry = entry_in(client, shown.out)
-    assert CLIENTS[client].words_in(entry) == ["/opt/x/bin/openai-responses-mcp", "--stdio"]
-    assert "MCP_TOOL_ERRORS" not in shown.out
-    assert f"This is for {path}." in shown.err
-    assert not path.exists()
-    done = install(client, "--write")
-    assert (done.code, done.out) == (0, f"openai-responses was added in {path}.\n")
-    assert CLIENTS[client].check.format(program="/opt/x/bin/openai-responses-mcp") in done.err
-    assert path.read_bytes() == shown.out.encode()
-    assert {*os.listdir(path.parent)} - {"project"} == {path.name}
-    before = path.stat()
-    assert install(client, "--write").out == f"openai-responses is already in {path}; nothing was changed.\n"
-    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-    assert "is already in" in install(client).err
-
-
 @pytest.mark.parametrize("client", sorted(CLIENTS))
 def test_the_page_of_a_client_shows_the_entry_that_is_written(client: str, install: Install) -> None:
     page = (ROOT / f"docs/clients/{client}.md").read_text(encoding="utf-8")
@@ -129,18 +128,6 @@ def test_the_page_of_a_client_shows_the_entry_that_is_written(client: str, insta
     assert f"](clients/{client}.md)" in (ROOT / "docs/README.md").read_text(encoding="utf-8")
     command = " ".join(["install", client, *more, *(["--write"] if CLIENTS[client].dialect else [])])
     assert f"]({client}.md) | `{command}`" in (ROOT / "docs/clients/README.md").read_text(encoding="utf-8")
-
-
-@every_client
-@pytest.mark.parametrize("more", [[], ["--write"]])
-def test_the_value_of_the_key_is_written_nowhere(
-    client: str, more: list[str], install: Install, tmp_path: Path
-) -> None:
-    for _ in range(2):
-        done = install(client, *more, OPENAI_API_KEY=KEY)
-        assert done.code == 0
-        assert KEY not in done.text
-    assert [file for file in tmp_path.rglob("*") if file.is_file() and KEY.encode() in file.read_bytes()] == []
 
 
 def test_options_for_the_server_go_into_the_entry(install: Install, tmp_path: Path) -> None:
@@ -166,17 +153,6 @@ def test_a_client_waits_longer_than_the_server_may_take_by_what_the_entry_says(
     install(client, "--write")
     assert each.limit is not None
     assert entry_in(client, path.read_text(encoding="utf-8"))[each.limit[0]] == waits
-
-
-def test_a_folder_of_manuals_that_is_not_there_is_the_fault_of_the_option_and_nothing_is_written(
-    install: Install, machine: Machine, tmp_path: Path
-) -> None:
-    gone = str(tmp_path / "gone")
-    done = install("codex", "--manuals", gone, "--write", MANUALS_ROOT="/elsewhere")
-    assert (done.code, done.out) == (2, "")
-    told = f"--manuals: there is no folder {gone}; name the one in which your manuals are."
-    assert done.err == f"openai-responses-mcp: {told}\n"
-    assert not file_of("codex", machine).exists()
 
 
 def test_manuals_are_offered_whatever_toolsets_are_listed_beside_them(
@@ -269,32 +245,33 @@ def test_a_path_that_is_written_into_an_entry_is_written_from_the_root(
     assert done.code == 0
 
 
-def test_an_entry_that_its_owner_turned_off_stays_so_and_that_is_told(install: Install, machine: Machine) -> None:
-    program = "/opt/x/bin/openai-responses-mcp"
-    put_entry("opencode", machine, {"type": "local", "command": [program], "enabled": False})
-    put(file_of("codex", machine), f"[mcp_servers.openai-responses]\ncommand = '{program}'\nenabled = false\n")
-    listed = install("--list").out
-    for client, title in (("opencode", "OpenCode"), ("codex", "Codex")):
-        told = (
-            f"{title} has it turned off, by openai-responses in {file_of(client, machine)}; set enabled to true there"
-        )
-        assert told in listed
-        assert told in install(client).err
-        assert told in install(client, "--write").err
-        assert entry_in(client, file_of(client, machine).read_text(encoding="utf-8"))["enabled"] is False
-
-
 def test_only_gemini_is_told_to_trust_and_says_so_until_it_is(install: Install, machine: Machine) -> None:
     assert "--trust adds that" in install("gemini").err
     trusted = install("gemini", "--trust", "--write")
     assert entry_in("gemini", file_of("gemini", machine).read_text(encoding="utf-8"))["trust"] is True
     assert "--trust" not in trusted.err + install("gemini").err
     assert "'gemini mcp list', in a folder that Gemini trusts, starts the server and pings it." in trusted.err
-    done = install("cursor", "--trust")
-    assert (done.code, done.err) == (
-        2,
-        "openai-responses-mcp: Cursor has no setting for trust; leave --trust out.\n",
-    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["codex", "--manuals", "gone"], "--manuals: there is no folder {}/project/gone; name the one in which your"),
+        (["codex", "--toolsets", "manuals"], "manuals.root"),
+        (["codex", "--toolsets", "nonsense"], "nonsense"),
+        (["cursor", "--trust"], "Cursor has no setting for trust; leave --trust out."),
+        (["cursor", "--name", "a b"], "--name: a new entry needs 1 to 40 letters"),
+        (["cursor", "--name", "__proto__"], "--name: a new entry needs 1 to 40 letters"),
+        (["cursor", "--file", "gone/mcp.json"], "--file: there is no folder {}/project/gone; correct the path."),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_and_nothing_is_written(
+    argv: list[str], words: str, install: Install, machine: Machine, tmp_path: Path
+) -> None:
+    done = install(*argv, "--write")
+    assert (done.code, done.out) == (2, "")
+    assert words.format(tmp_path).replace("/", os.sep) in done.err
+    assert sorted(os.listdir(tmp_path)) == ["project"]
 
 
 @pytest.mark.parametrize(
@@ -313,25 +290,6 @@ def test_a_wrong_command_line_ends_with_2(
     with pytest.raises(SystemExit, match="2"):
         install(*argv)
     assert words in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["a b", "", "__proto__"])
-def test_a_name_that_not_every_client_takes_is_for_entries_alone_that_have_it(
-    name: str, install: Install, machine: Machine
-) -> None:
-    done = install("cursor", "--name", name, "--write")
-    assert (done.code, "a new entry needs 1 to 40 letters" in done.err) == (2, True)
-    path = put(file_of("cursor", machine), json.dumps({"mcpServers": {name: {"command": "/old/openai-responses-mcp"}}}))
-    assert install("cursor", "--name", name, "--write").code == 0
-    assert entry_in("cursor", path.read_text(encoding="utf-8"), name)["command"] == "/opt/x/bin/openai-responses-mcp"
-    assert install("cursor", "--name", name, "--remove").out.startswith(f"{name} was removed from {path}.")
-
-
-@pytest.mark.parametrize(("toolsets", "words"), [("manuals", "manuals.root"), ("nonsense", "nonsense")])
-def test_what_the_server_would_refuse_is_refused_at_once(toolsets: str, words: str, install: Install) -> None:
-    done = install("cursor", "--toolsets", toolsets, "--write")
-    assert (done.code, done.out) == (2, "")
-    assert words in done.err
 
 
 # What is there already
@@ -364,20 +322,33 @@ def test_all_else_in_a_file_stays_byte_for_byte_and_a_copy_is_kept(
     assert f"The file as it was: {kept}" in done.out
 
 
-# A line of an entry that is ours, with a comment in it, behind it or around it; the last has none.
+PROGRAM = "/opt/x/bin/openai-responses-mcp"
+ASKED = {"OPENAI_API_KEY": "${input:key}", "OPENAI_BASE_URL": "${input:url}"}
 
 
-@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
-def test_a_number_in_the_variables_of_an_entry_becomes_the_text_that_clients_want(
-    client: str, install: Install, machine: Machine
+@pytest.mark.parametrize(
+    ("client", "entry", "stays", "told"),
+    [
+        ("claude-code", {"env": {"A": 600000}}, {"env": {"A": "600000", "OPENAI_API_KEY": "${OPENAI_API_KEY}"}}, ""),
+        ("opencode", {"command": [PROGRAM], "enabled": False}, {"enabled": False}, "OpenCode has it turned off, by "),
+        ("codex", {"enabled": False}, {"enabled": False}, "Codex has it turned off, by openai-responses in "),
+        ("codex", {"env": {"A": 1}, "tools": {"x": {"y": "z"}}}, {"env": {"A": "1"}, "tools": {"x": {"y": "z"}}}, ""),
+        ("codex", {"env_vars": ["MY_CA", {"name": "K"}]}, {"env_vars": ["MY_CA", {"name": "K"}, "OPENAI_API_KEY"]}, ""),
+        ("vscode", {"env": ASKED}, {"env": ASKED}, ""),
+    ],
+)
+def test_what_its_owner_added_to_an_entry_stays(  # noqa: PLR0917
+    client: str, entry: dict[str, Any], stays: dict[str, Any], told: str, install: Install, machine: Machine
 ) -> None:
-    if client == "codex":
-        text = '[mcp_servers.openai-responses]\ncommand = "x"\nenv = { OPENAI_API_TIMEOUT = 600000 }\n'
-        path = put(file_of(client, machine), text)
-    else:
-        path = put_entry(client, machine, {"command": "x", "env": {"OPENAI_API_TIMEOUT": 600000}})
-    assert install(client, "--write").code == 0
-    assert entry_in(client, path.read_text(encoding="utf-8"))["env"]["OPENAI_API_TIMEOUT"] == "600000"
+    text = document_of("", CLIENTS[client], "openai-responses").changed({"command": PROGRAM, **entry}).text
+    path = put(file_of(client, machine), text)
+    for environ in ({}, {"OPENAI_API_KEY": KEY}):
+        shown, done = install(client, **environ), install(client, "--write", **environ)
+        assert told in shown.err
+        assert told in done.err
+        after = entry_in(client, path.read_text(encoding="utf-8"))
+        assert all(after[name] == kept for name, kept in stays.items()), after
+        put(path, text)
 
 
 @pytest.mark.parametrize(("client", "reference"), [("claude-code", "${OPENAI_API_KEY}"), ("gemini", "$OPENAI_API_KEY")])
@@ -486,18 +457,6 @@ def test_a_file_of_opencode_with_comments_comes_first_because_it_wins(install: I
     assert (plain.read_text(encoding="utf-8"), "// mine" in commented.read_text(encoding="utf-8")) == ("{}", True)
 
 
-def test_variables_that_its_owner_named_for_codex_stay(install: Install, machine: Machine) -> None:
-    path = put(
-        file_of("codex", machine),
-        "[mcp_servers.openai-responses]\ncommand = 'old'\nenv_vars = ['MY_CA', {name = 'NO_PROXY'}]\n"
-        "[mcp_servers.openai-responses.tools.answer]\napproval_mode = 'approve'\n",
-    )
-    assert install("codex", "--write", NO_PROXY="x.example").code == 0
-    entry = entry_in("codex", path.read_text(encoding="utf-8"))
-    assert entry["env_vars"] == ["MY_CA", {"name": "NO_PROXY"}, "OPENAI_API_KEY"]
-    assert entry["tools"] == {"answer": {"approval_mode": "approve"}}
-
-
 @every_client
 def test_what_an_entry_says_to_this_server_is_kept_unless_it_is_given_anew(
     client: str, install: Install, machine: Machine, tmp_path: Path
@@ -535,31 +494,6 @@ def test_a_client_whose_file_will_hold_the_key_is_told_so_until_it_does(
     assert KEY in path.read_text("utf-8")
 
 
-def test_what_vs_code_asks_its_user_for_stays(install: Install, machine: Machine) -> None:
-    asked = {"OPENAI_API_KEY": "${input:key}", "OPENAI_BASE_URL": "${input:url}"}
-    path = put_entry("vscode", machine, {"command": "old", "env": asked})
-    for environ in ({}, {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "https://x.example/v1"}):
-        done = install("vscode", "--write", **environ)
-        assert entry_in("vscode", path.read_text(encoding="utf-8"))["env"] == asked
-        assert "is not set here" not in done.err
-
-
-@pytest.mark.parametrize(
-    "command", [["npx", "-y", "openai-responses-mcp@latest"], ["node", "/x/openai-responses-mcp/dist/index.js"]]
-)
-def test_an_entry_of_the_older_program_is_listed_and_named_with_the_command_that_takes_it_out(
-    command: list[str], install: Install, machine: Machine
-) -> None:
-    entry = {"command": command[0], "args": command[1:]}
-    path = put(file_of("cursor", machine), json.dumps({"mcpServers": {"old": entry, "git": {"command": "uvx"}}}))
-    removal = "openai-responses-mcp install cursor --name old --remove"
-    told = f"Cursor also has old in {path}, which starts the older program. To take it out: {removal}"
-    assert told in install("cursor", "--write").err
-    assert "Cursor starts the older program of this name, which runs on Node, by old in" in install("--list").out
-    assert install(*removal.split()[2:]).out.startswith("old was removed from ")
-    assert "To take it out" not in install("cursor").err
-
-
 # Removing and listing
 
 
@@ -582,18 +516,7 @@ def test_what_was_added_can_be_removed_and_all_else_stays_byte_for_byte(
     assert path.read_bytes() == text.encode()
     assert Path(kept).read_bytes() == with_it
     assert install("--remove", client).out == f"openai-responses is not in {path}; nothing was changed.\n"
-
-
-def test_removing_from_where_there_is_nothing_makes_no_file_and_a_broken_one_is_left_alone(
-    install: Install, machine: Machine
-) -> None:
-    path = file_of("cursor", machine)
-    assert install("--remove", "cursor").out == f"openai-responses is not in {path}; nothing was changed.\n"
-    assert not path.parent.exists()
-    put(path, "{")
-    done = install("--remove", "cursor")
-    assert (done.code, done.out) == (1, "")
-    assert f"{path} was left alone: it is not valid JSON" in done.err
+    assert sorted(each.name for each in path.parent.glob("*.bak*")) == [f"{path.name}.bak", f"{path.name}.bak2"]
 
 
 def test_an_entry_that_is_elsewhere_too_is_named_with_the_command_that_takes_it_out(
@@ -637,25 +560,19 @@ def test_the_list_says_which_clients_have_an_entry_and_whether_its_command_is_th
     assert install("--list", "codex").out == "".join(done.out.splitlines(keepends=True)[1:2])
 
 
-# The example with three profiles
-
-
-def test_the_example_is_written_once_and_never_over_a_file(install: Install, machine: Machine) -> None:
+def test_the_example_with_three_profiles_is_written_once_and_never_over_a_file(
+    install: Install, machine: Machine
+) -> None:
     path = Path(machine.home) / ".config/openai-responses-mcp/config.yaml"
     example = (ROOT / "config/config.yaml.example").read_text(encoding="utf-8")
     shown = install("--profiles")
-    assert shown.out == example
-    assert f"{path} is not there yet." in shown.err
-    install("cursor", "--write")
-    assert not path.exists()
-    done = install("cursor", "--write", "--profiles")
-    assert f"{path} was written" in done.out
+    assert (shown.out, f"{path} is not there yet." in shown.err, path.exists()) == (example, True, False)
+    assert f"{path} was written" in install("cursor", "--write", "--profiles").out
     assert path.read_text(encoding="utf-8") == example
     put(path, "{}")
     again = install("--write", "--profiles")
-    assert (again.code, again.out) == (0, "")
+    assert (again.code, again.out, path.read_text(encoding="utf-8")) == (0, "", "{}")
     assert f"{path} is there already and stays as it is" in again.err
-    assert path.read_text(encoding="utf-8") == "{}"
 
 
 def test_goose_whose_file_is_not_changed_gets_a_block_and_a_link(install: Install, machine: Machine) -> None:
@@ -692,6 +609,8 @@ def test_a_file_that_cannot_be_read_is_left_alone_with_the_line_of_the_fault(
     assert done.code == 1
     fault = r"it is not valid (JSON|TOML 1\.0) \(.*line \d.*\)"
     assert re.search(rf"{re.escape(str(path))} was left alone: {fault}", done.err)
+    removed = install(client, "--remove")
+    assert (removed.code, removed.out) == (1, "")
     assert path.read_text(encoding="utf-8") == '{\n  "a": \n'
     assert not path.with_name(f"{path.name}.bak").exists()
 
@@ -748,14 +667,6 @@ def test_the_mode_of_a_file_stays_and_a_link_stays_a_link(install: Install, mach
     assert [stat.S_IMODE(each.stat().st_mode) for each in real.parent.iterdir()] == [0o660, 0o660]
     assert entry_in("claude-code", real.read_text(encoding="utf-8"))
     assert sorted(os.listdir(real.parent)) == ["claude.json", "claude.json.bak"]
-
-
-def test_an_older_copy_is_not_overwritten(tmp_path: Path) -> None:
-    path = put(tmp_path / "a.json", "1")
-    kept = [ClientFile(path).replace(text) for text in "234"]
-    assert [file.name for file in kept if file] == ["a.json.bak", "a.json.bak2", "a.json.bak3"]
-    assert [file.read_text(encoding="utf-8") for file in kept if file] == ["1", "2", "3"]
-    assert sorted(os.listdir(tmp_path)) == ["a.json", "a.json.bak", "a.json.bak2", "a.json.bak3"]
 
 
 def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, cast
@@ -27,12 +25,10 @@ from responses_mcp.settings.model import OpenAISettings, Settings
 from responses_mcp.settings.schema import PATHS, READ_BY_SERVER
 
 _OURS: Final = re.compile(r"(?i)openai[-_]responses[-_]mcp(?:\.(?:exe|cmd|git))?(?:\[[^]]*\])?(?:[@=<>!~].*)?")
-_NODE: Final = re.compile(r"(?:npx|bunx|node)(?:\.exe|\.cmd)?")
 _RUNNER: Final = re.compile(r"(?:uvx?|pipx|env|cmd|pyw?|python[\d.]*|npx|bunx|node)(?:\.exe|\.cmd)?")
 _BETWEEN: Final = re.compile(r"run|tool|/c|--|--yes|-[yqIu]|[A-Za-z_]\w*=.*", re.DOTALL)
 _WITH_VALUE: Final = frozenset({"--from", "--with", "--python", "-p", "--directory", "--project", "--spec"})
 _TAKES_VALUE: Final = ("--config", "--toolsets", "--debug")
-_REFUSED: Final = "disabledMcpjsonServers"
 _OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
 # What every client gives to a server.
 _ALWAYS: Final = frozenset(
@@ -62,8 +58,7 @@ def starting_words(words: Sequence[str]) -> int | None:
 class Entry(NamedTuple):
     """An entry of this server: whose it is, its file, its name, and what it says.
 
-    `scope` is project for a file of the working directory, which somebody else may have written, and local for what
-    Claude Code keeps in the user's file for this project alone; that wins over others of its name.
+    `scope` is project for a file of the working directory, which somebody else may have written.
     """
 
     client: str
@@ -71,7 +66,7 @@ class Entry(NamedTuple):
     name: str
     said: Mapping[str, Any]
     machine: Machine
-    scope: Literal["user", "project", "local"]
+    scope: Literal["user", "project"]
 
     @property
     def of(self) -> Client:
@@ -81,7 +76,7 @@ class Entry(NamedTuple):
     @property
     def place(self) -> str:
         """Its name and where it stands, in words."""
-        return f"{self.name} in {self.file}{', for this project alone' if self.scope == 'local' else ''}"
+        return f"{self.name} in {self.file}"
 
     def install(self, *words: str) -> str:
         """Return the command of `install` that is about this entry and no other."""
@@ -92,15 +87,12 @@ class Entry(NamedTuple):
     @property
     def removal(self) -> str:
         """The command that takes it out."""
-        if self.scope == "local":
-            return f"claude mcp remove {shlex.quote(self.name)} -s local"
         return self.install("--remove")
 
     @property
     def renewal(self) -> str:
-        """What puts it right, in words; that of the user takes the place of a local one."""
-        again = self.install("--write")
-        return f'run "{self.removal}", then "{again}"' if self.scope == "local" else f'run "{again}" again'
+        """What puts it right, in words."""
+        return f'run "{self.install("--write")}" again'
 
     @property
     def words(self) -> list[str]:
@@ -117,14 +109,6 @@ class Entry(NamedTuple):
         """Whether it starts this server, or has its name and something to start."""
         is_remote = not self.words and any(name in self.said for name in ("url", "httpUrl", "serverUrl"))
         return starting_words(self.command) is not None or (self.name == ENTRY and not is_remote)
-
-    @property
-    def is_older(self) -> bool:
-        """Whether it starts the older program of this name, which runs on Node."""
-        before = self.command[: starting_words(self.command) or 0]
-        by_node = any(_NODE.fullmatch(re.split(r"[/\\]", word)[-1]) for word in before)
-        # What npm installed has our name, too, and leads to a file of JavaScript.
-        return by_node or (bool(before) and os.path.realpath(self.program or "").endswith(".js"))
 
     @property
     def serves(self) -> bool:
@@ -176,12 +160,10 @@ class Entry(NamedTuple):
         """Tell whether the client asks its user for a variable."""
         return "${input:" in self.given.get(name, "")
 
-    def holds_secret(self, secrets: Sequence[str]) -> bool:
-        """Tell whether a key stands in it itself: a value of one of these variables, or what has the form of one."""
-        redact = Redactor()
-        return any(map(self.has_value, secrets)) or any(
-            redact(text) != text for text in (*self.words, *self.given.values())
-        )
+    @property
+    def holds_key(self) -> bool:
+        """Whether the value of a key stands in it itself."""
+        return any(map(self.has_value, secret_variables(self.loaded().settings.openai)))
 
     def add_by_hand(self, names: Sequence[str]) -> str:
         """Say how variables get into it whose values only its owner may write."""
@@ -238,20 +220,10 @@ def find_entries(machine: Machine) -> Iterator[Entry | Unreadable]:
             except Unmergeable as problem:
                 yield Unreadable(key, file, str(problem))
                 continue
-            local: Mapping[str, Any] = {}
-            if key == "claude-code" and scope == "user" and isinstance(document, JsonDocument):
-                local = _local_in(document.root, Path(machine.folder))
-            found = [Entry(key, file, name, as_table(each) or {}, machine, "local") for name, each in local.items()]
-            for name, each in document.entries.items():
-                found.append(Entry(key, file, name, as_table(each) or {}, machine, scope))
-            yield from (each for each in found if each.is_ours)
-
-
-def _local_in(root: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
-    """Return the entries that Claude Code keeps for the project that a folder is in, by what its file says."""
-    projects = as_table(root.get("projects")) or {}
-    kept = next((projects[each.as_posix()] for each in (folder, *folder.parents) if each.as_posix() in projects), None)
-    return as_table((as_table(kept) or {}).get("mcpServers")) or {}
+            for name, said in document.entries.items():
+                entry = Entry(key, file, name, as_table(said) or {}, machine, scope)
+                if entry.is_ours:
+                    yield entry
 
 
 def read_by_server(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -303,9 +275,6 @@ def _verdict(entry: Entry) -> Finding:
     if is_relative or any("${" in word for word in entry.command):
         told = f"{title} starts {shown}, and what that is depends on where {title} runs, {where}"
         return warn("clients", told, "write absolute paths there, to have it checked")
-    if entry.is_older:
-        told = f"{title} starts the older program of this name, which runs on Node, {where}"
-        return warn("clients", told, f'{entry.renewal}, or "{entry.removal}"')
     if entry.program is None:
         told = f"{title} is told to start {shown}, which is not there, {where}"
         return fail("clients", told, f'{entry.renewal}, or "{entry.removal}"')
@@ -313,23 +282,7 @@ def _verdict(entry: Entry) -> Finding:
         return fail("clients", f"{title} starts {shown} without --stdio, so it does not serve, {where}", entry.renewal)
     if entry.said.get("enabled") is False:
         return warn("clients", f"{title} has it turned off, {where}", "set enabled to true there, to use it")
-    if entry.client == "claude-code" and entry.scope == "project" and (path := _refusing(entry)):
-        told = f"Claude Code was told not to use it ({_REFUSED} in {path}), {where}"
-        fix = f'run "claude mcp reset-project-choices" here, or take it out of {path}'
-        return fail("clients", told, f'{fix}, then choose "Use this MCP server"')
     return ok("clients", f"{title} starts {shown}, {where}")
-
-
-def _refusing(entry: Entry) -> Path | None:
-    """Return the settings of Claude Code by which it does not use this server of a project, None if none say so."""
-    machine = entry.machine
-    user, project = machine.named("CLAUDE_CONFIG_DIR", machine.home / ".claude"), machine.folder / ".claude"
-    for path in (user / "settings.json", project / "settings.json", project / "settings.local.json"):
-        with suppress(Unmergeable, ValueError, RecursionError):
-            said = as_table(json.loads(ClientFile(Path(path)).text)) or {}
-            if entry.name in texts_in(said.get(_REFUSED)):
-                return Path(path)
-    return None
 
 
 def _passed(entry: Entry, openai: OpenAISettings) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -20,7 +20,7 @@ from responses_mcp.commands.clients.entries import Entry, Unreadable, find_entri
 from responses_mcp.commands.clients.known import CLIENTS, command_of, this_executable, this_machine
 from responses_mcp.commands.doctor.configuration import address_is_wrong, check_configuration, check_program
 from responses_mcp.commands.doctor.handshake import check_handshake, shake_hands
-from responses_mcp.commands.doctor.model_ends import Announced, check_models
+from responses_mcp.commands.doctor.model_ends import check_models
 from responses_mcp.commands.doctor.network import ask_for_models, check_surroundings
 from responses_mcp.commands.findings import Finding, Tell, fail_by, ok, skip, warn
 from responses_mcp.commands.parser import Parser
@@ -64,8 +64,7 @@ def build_parser() -> Parser:
     parser.add_argument("--offline", action="store_true", help="leave out what needs the network")
     told = f"judge for one client, and start the server as its entry says: {', '.join(CLIENTS)}"
     parser.add_argument("--client", metavar="NAME", choices=CLIENTS, help=told)
-    parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
-    parser.add_argument("--json", action="store_true", help="write one JSON document")
+    parser.add_common_options()
     return parser
 
 
@@ -174,7 +173,7 @@ def _clients(subject: _Subject) -> Iterator[Finding]:
         yield finding._replace(status="warn") if finding.status == "FAIL" and client is None else finding
 
 
-async def _network(loaded: LoadedSettings, tell: Tell, *, offline: bool) -> Mapping[str, Announced] | None:
+async def _network(loaded: LoadedSettings, tell: Tell, *, offline: bool) -> Mapping[str, date | None] | None:
     settings = loaded.settings
     trust_env = settings.request.trust_env
     for name in drop_unfilled(os.environ) if trust_env else ():

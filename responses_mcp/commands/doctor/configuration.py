@@ -18,13 +18,12 @@ from responses_mcp.commands.clients.known import this_executable
 from responses_mcp.commands.doctor.spending import can_be_written, check_spending
 from responses_mcp.commands.example_profiles import has_profiles
 from responses_mcp.commands.findings import Finding, fail, of_sentence, ok, warn
-from responses_mcp.commands.terminal import NAME
+from responses_mcp.commands.terminal import NAME, counted
 from responses_mcp.errors import KeyUnusable, installing, program
 from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.embeddings.provider import what_is_sent
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
-from responses_mcp.manuals.files.unserved import about_links, in_words, other_kinds
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.request.payload import effort_and_verbosity
 from responses_mcp.settings.address import is_loopback
@@ -113,12 +112,7 @@ def _sources(loaded: LoadedSettings) -> str:
              for kind in ("yaml:", "env:")}  # fmt: skip
     told = ", ".join((*kinds["yaml:"], *kinds["env:"]))
     where = f"settings come from {told}" if told else "all settings are defaults"
-    file = loaded.config_file
-    if kinds["yaml:"] or file is None:
-        return where
-    if os.path.exists(file):  # noqa: PTH110  # raises nothing
-        return f"{file} says nothing that counts; {where}"
-    return f"no configuration file {file}; {where}"
+    return where if kinds["yaml:"] or not loaded.config_file else f"{where}, and none from {loaded.config_file}"
 
 
 def _sent(profile: Profile) -> str:
@@ -178,15 +172,11 @@ def _manuals(root: str) -> Iterator[Finding]:
     except ManualsError as error:
         yield fail("manuals", error.message.rstrip("."), f"make {root} readable for you")
         return
-    others = in_words(other_kinds(folder, names))
-    many = f"{root} has {len(names):,} manual{'' if len(names) == 1 else 's'}"
-    told = f"{many}; {others}" if others else many
+    told = f"{root} has {counted(len(names), 'manual')}"
     if folder.has_files(names, unchecked):
         yield ok("manuals", told)
     else:
         yield warn("manuals", f"{told}; there is no file of a served format", "put the manuals there as such files")
-    if (links := about_links(root)) is not None:
-        yield warn("manuals", *links)
 
 
 def _index(settings: ManualsSettings) -> Finding:

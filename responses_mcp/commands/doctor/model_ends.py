@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
 from difflib import get_close_matches
-from typing import Final, NamedTuple
+from typing import Final
 
 from responses_mcp.commands.findings import Finding, fail, ok, warn
 from responses_mcp.commands.terminal import counted
@@ -16,27 +16,17 @@ from responses_mcp.usage.models import family_of
 _NEAR: Final = timedelta(days=60)
 
 
-class Announced(NamedTuple):
-    """What the API's list says about a model's end: whether anything, and the last day, None for none."""
-
-    told: bool = False
-    end: date | None = None
-
-    @classmethod
-    def of(cls, entry: Mapping[str, object]) -> Announced:
-        """Read `shutdown_date` of an entry of `GET /models`: YYYY-MM-DD or null; another form says nothing."""
-        day = entry.get("shutdown_date", "")
-        if not isinstance(day, str):
-            return cls(told=day is None)
-        try:
-            return cls(told=True, end=date.fromisoformat(day[:10]))
-        except ValueError:
-            return cls()
+def announced_end(entry: Mapping[str, object]) -> date | None:
+    """Return the `shutdown_date` of an entry of `GET /models`, YYYY-MM-DD; None for null or another form."""
+    try:
+        return date.fromisoformat(str(entry.get("shutdown_date"))[:10])
+    except ValueError:
+        return None
 
 
 def check_models(
     profiles: Mapping[str, Profile],
-    listed: Mapping[str, Announced] | None,
+    listed: Mapping[str, date | None] | None,
     today: date,
     *,
     all_listed: bool = True,
@@ -44,18 +34,17 @@ def check_models(
 ) -> Iterator[Finding]:
     """Judge each configured model once.
 
-    `listed` is what the API has, None if that is not known; an end that the API announces counts more than the table of
-    models. `all_listed` is false for an API that also serves models by names of the user's own. `sources` says where
-    each setting comes from, and so where to change it.
+    `listed` is what the API has, with the ends that it announces, which count more than the table of models; None if
+    that is not known. `all_listed` is false for an API that also serves models by names of the user's own. `sources`
+    says where each setting comes from, and so where to change it.
     """
     for model in dict.fromkeys(profile.model for profile in profiles.values()):
         keys = [f"model_profiles.{name}" for name, profile in profiles.items() if profile.model == model]
         places = " and ".join(dict.fromkeys(_place(f"{key}.model", sources or {}) for key in keys))
-        family, announced = family_of(model), (listed or {}).get(model, Announced())
-        end, near = None, list[str]()
+        family, end, near = family_of(model), None, list[str]()
         if family is not None and family.end:
             end, near = date.fromisoformat(family.end), [family.successor]
-        end = announced.end if announced.told else end
+        end = (listed or {}).get(model) or end
         past = end is not None and end < today
         what = f"{model} ({' and '.join(keys)})"
         if listed is not None and model not in listed:

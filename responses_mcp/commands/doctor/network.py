@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import Mapping
 from contextlib import aclosing
+from datetime import date
 from typing import Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
@@ -14,7 +15,7 @@ import trio
 
 from responses_mcp import __version__
 from responses_mcp.commands.clients.files import reason_of
-from responses_mcp.commands.doctor.model_ends import Announced
+from responses_mcp.commands.doctor.model_ends import announced_end
 from responses_mcp.commands.findings import Finding, Tell, fail, fail_by, ok, warn, with_cure
 from responses_mcp.commands.terminal import counted
 from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, RateLimited, UpstreamError, causes, program
@@ -71,7 +72,7 @@ def check_surroundings(url: str, *, trust_env: bool) -> tuple[list[Finding], Way
 
 async def ask_for_models(
     openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: bool, reply_within: float = _REPLY, within: float = _ALL
-) -> Mapping[str, Announced] | None:
+) -> Mapping[str, date | None] | None:
     """Go the way to the API and return the models that it lists, None if it did not; takes at most `within` seconds."""
     with trio.move_on_after(within):
         for step in (_name, _connection):
@@ -116,7 +117,7 @@ def _correct(way: Way) -> str:
 
 async def _list_of_models(
     openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: bool, reply_within: float
-) -> Mapping[str, Announced] | None:
+) -> Mapping[str, date | None] | None:
     try:
         headers = credential_headers(openai)
     except AuthenticationFailed:  # the key has a line of its own; the rest of the way can be tried without it
@@ -148,7 +149,7 @@ async def _list_of_models(
         tell(warn("http", f"GET {url}: a list of models in another form than OpenAI's", "check openai.base_url"))
         return None
     entries = [cast("dict[str, object]", each) for each in cast("list[object]", listed) if isinstance(each, dict)]
-    models = {str(each["id"]): Announced.of(each) for each in entries if "id" in each}
+    models = {str(each["id"]): announced_end(each) for each in entries if "id" in each}
     accepted = "; the key is accepted" if headers else ""
     tell(ok("http", f"GET {url}: 200, with {counted(len(models), 'model')}{accepted}"))
     return models

@@ -72,21 +72,6 @@ def test_an_entry_of_our_name_is_ours_unless_it_names_a_server_to_connect_to(mac
         assert len(entries_of(machine, {"openai-responses": said, "other": {"command": "x"}, "odd": 1})) == ours
 
 
-@pytest.mark.parametrize(
-    ("words", "older"),
-    [
-        (["npx", "-y", f"{NAME}@latest"], True),
-        (["cmd", "/c", "npx.cmd", NAME], True),
-        (["node", f"C:\\src\\{NAME}\\dist\\index.js"], True),
-        (["uvx", NAME], False),
-        ([f"/opt/node/{NAME}"], False),
-    ],
-)
-def test_what_node_starts_is_the_older_program(machine: Machine, words: list[str], older: bool) -> None:
-    [entry] = entries_of(machine, {"x": {"command": words[0], "args": words[1:]}})
-    assert entry.is_older is older
-
-
 known = ["uvx", "npx", "-y", "--from", "run", "--", "-m", "/c", "env", "A=1", "python3", "git+https://x/", "--name"]
 others = st.lists(st.sampled_from([*known, f"/x/{NAME}/", "--stdio", f"https://x/{NAME}"]) | st.text(max_size=8))
 
