@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
@@ -47,8 +48,8 @@ from responses_mcp.manuals.service import IndexReport, Manuals, open_manuals
 from responses_mcp.settings.model import ManualsSettings, Settings
 
 _ALL: Final = 2**53  # characters
+_PATH_AND_LINE: Final = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
 _PAGE: Final = 50_000  # characters of a file written at once
-_LAST_LINE: Final = 10**9
 _MOST_LISTED: Final = 20  # files that are not in the index, and manuals with some
 _HITS: Final = 5
 _MOST_HITS: Final = 50
@@ -96,7 +97,7 @@ class _Opened:
         """Return a message with a cure that a person can follow: those of the tools name tools."""
         cause, _, cure = error.message.rpartition("; ")
         if "lines" in error.details:
-            return f"--line is outside the file; pass a line from 1 to {error.details['lines']}, its last."
+            return f"The line is outside the file, whose last line is {error.details['lines']}."
         if not cause or "manual_" not in cure:
             return error.message
         if manuals := error.details.get("candidate_ids"):
@@ -376,10 +377,8 @@ def _read(opened: _Opened) -> int | None:
     manual, path = _place(options.place)
     if not path:
         options.own.error(f"PATH is missing; 'manuals ls {manual}' lists the files of {manual}")
-    before, _, line = path.rpartition(":")
-    if before and line.isdecimal():
-        path, options.line = before, options.line or int(line)
-    return _with_manuals(opened, lambda manuals, _: _show(manuals, options, manual, path))
+    path, line = (found[1], int(found[2])) if (found := _PATH_AND_LINE.fullmatch(path)) else (path, None)
+    return _with_manuals(opened, lambda manuals, _: _show(manuals, options, manual, path, line))
 
 
 def _place(words: Sequence[str]) -> tuple[str, str]:
@@ -388,21 +387,21 @@ def _place(words: Sequence[str]) -> tuple[str, str]:
     return manual, "/".join(parts_of(path.rstrip("/")))
 
 
-async def _show(manuals: Manuals, options: argparse.Namespace, manual: str, path: str) -> None:
+async def _show(manuals: Manuals, options: argparse.Namespace, manual: str, path: str, line: int | None) -> None:
     section = None
     if not options.all:
         try:
-            section = await manuals.read(ReadRequest(manual, path, options.line, _ALL, any_line=True))
+            section = await manuals.read(ReadRequest(manual, path, line, _ALL, any_line=True))
         except ManualsError as error:
             if error.code != "invalid_scope":  # of JSON, which has no sections
                 raise
     if section is None:
-        await _scan(manuals, options, ScanRequest(manual, path, options.line, None, _ALL if options.json else _PAGE))
+        await _scan(manuals, options, ScanRequest(manual, path, line, None, _ALL if options.json else _PAGE))
         return
     result, end = section
-    if options.line not in (None, end.line):
-        where = "begins before it" if end.line < options.line else "comes next"
-        remark(f"line {options.line} is no heading; this is the section that {where}, on line {end.line}.")
+    if line not in (None, end.line):
+        where = "begins before it" if end.line < line else "comes next"
+        remark(f"line {line} is no heading; this is the section that {where}, on line {end.line}.")
     if options.json:
         say_json({**result, "ref": {"manual_id": end.manual_id, "path": end.path, "start_line": end.line}})
     else:
@@ -439,8 +438,7 @@ def build_parser() -> Parser:
     form = partial(argparse.RawDescriptionHelpFormatter, max_help_position=20)
     shared = Parser(add_help=False)
     shared.add_argument("--root", metavar="DIR", help="folder of manuals, instead of the configured one")
-    shared.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
-    shared.add_argument("--json", action="store_true", help="write one JSON document, with all details")
+    shared.add_common_options("with all details")
     parser = Parser(
         prog=f"{NAME} manuals",
         description="Search and read a folder of manuals, as the manual_* tools do.",
@@ -493,13 +491,10 @@ def build_parser() -> Parser:
         "show a section of a manual",
         "JSON is shown from the line on, or from its start.",
         "read guide/auth/tokens.md:57",
-        "read guide errors.json --line 3",
     )
     place = "manual and path, as 'find' shows them: guide/auth/tokens.md:57, or guide auth/tokens.md"
     read.add_argument("place", metavar="PLACE", nargs="+", help=place)
-    line = "a line of the section (default: the first section)"
-    read.add_argument("--line", metavar="N", type=whole_number(1, _LAST_LINE), help=line)
-    read.add_argument("--all", action="store_true", help="all of the file, or from --line on")
+    read.add_argument("--all", action="store_true", help="all of the file, or from the line on")
     listing = command(
         "ls [MANUAL [FOLDER]]",
         _ls,
