@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import locale
-import logging
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Final, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from typing import Final, TypeVar
 
 import trio
 
+from responses_mcp.asking import SearchResults
 from responses_mcp.commands.parser import Parser
 from responses_mcp.commands.terminal import (
     FAILED,
@@ -29,10 +29,10 @@ from responses_mcp.commands.terminal import (
 from responses_mcp.errors import BadArgument, ConfigError, KeyUnusable, ResponsesMcpError, program
 from responses_mcp.json_types import JsonObject
 from responses_mcp.logs import configure
+from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.secrets import Redactor, told
-from responses_mcp.settings.model import ServerSettings, Settings
+from responses_mcp.settings.model import Settings
 from responses_mcp.usage.limits import dollars
-from responses_mcp.usage.models import Usage
 
 COMMAND_LINE: Final = "command line"
 """What stands for the client in the ledger."""
@@ -45,32 +45,13 @@ _STDIN: Final = "-"
 _MOST_STDIN: Final = 2**20  # bytes; about 250,000 tokens
 
 
-class Result(Protocol):
-    """What the API gave."""
-
-    @property
-    def usage(self) -> Usage | None:
-        """What it used, None where nobody counted."""
-        ...
-
-    @property
-    def masked(self) -> Mapping[str, int]:
-        """How many secrets of each kind were masked in the question."""
-        ...
-
-    def as_json(self) -> JsonObject:
-        """Return it as the tool returns it."""
-        ...
-
-
-R = TypeVar("R", bound=Result)
+R = TypeVar("R", Answer, SearchResults)
 
 
 def add_options(parser: Parser) -> None:
     """Add the options of every command that asks at once."""
-    parser.add_argument("--json", action="store_true", help="write one JSON document: what the tool returns, and usage")
+    parser.add_common_options("what the tool returns, with usage")
     parser.add_argument("--debug", action="store_true", help="log everything but secrets to stderr")
-    parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
 
 
 def run_question(
@@ -93,7 +74,7 @@ def run_question(
     if result.masked:
         remark(f"Not sent, but masked in the question: {told(result.masked)}.")
     if result.usage is not None and result.usage.counted and on_terminal(sys.stderr):
-        remark(_in_words(result.usage))
+        remark(used_in_words(result.usage.as_json()))
 
 
 def question(words: Sequence[str]) -> str:
@@ -140,7 +121,8 @@ def call(settings: Settings, ask: Callable[[Watch], Awaitable[T]]) -> T:
         return await ask(watch)
 
     try:
-        with _debug_log(server, redact), Watch(on=not server.debug or server.debug_file is not None) as watch:
+        logging = configure(debug=True, debug_file=server.debug_file, redact=redact) if server.debug else nullcontext()
+        with logging, Watch(on=not server.debug or server.debug_file is not None) as watch:
             return trio.run(watched, watch)
     except ResponsesMcpError as error:
         details = {name: getattr(error, name, None) for name in _DETAILS}
@@ -152,20 +134,6 @@ def call(settings: Settings, ask: Callable[[Watch], Awaitable[T]]) -> T:
             raise Stop(*error.problems, code=WRONG, details=told) from error
         code = WRONG if isinstance(error, BadArgument) else FAILED
         raise Stop(redact(str(error)), code=code, details=told) from error
-
-
-@contextmanager
-def _debug_log(server: ServerSettings, redact: Redactor) -> Generator[None]:
-    """Log what the settings want to be logged, as the server does."""
-    if not server.debug:
-        yield
-        return
-    log = logging.getLogger("responses_mcp")
-    level, propagate = log.level, log.propagate
-    with configure(debug=True, debug_file=server.debug_file, redact=redact):
-        yield
-    log.setLevel(level)
-    log.propagate = propagate
 
 
 class Watch(StatusLine):
@@ -188,10 +156,14 @@ class Watch(StatusLine):
             self.tell(self._phase)
 
 
-def _in_words(usage: Usage) -> str:
-    said = [f"{usage.input_tokens:,} tokens in ({usage.cached_tokens:,} cached), {usage.output_tokens:,} out"]
-    if usage.web_searches:
-        said.append(counted(usage.web_searches, "search", "es"))
-    if usage.cost_usd is not None:
-        said.append(f"about {dollars(usage.cost_usd)}")
+def used_in_words(usage: JsonObject) -> str:
+    """Return what calls used and cost, given as `Usage.as_json` returns it."""
+    said: list[str] = []
+    if "input_tokens" in usage:
+        cached = f"{usage['input_tokens']:,} tokens in ({usage['cached_tokens']:,} cached)"
+        said += [cached, f"{usage['output_tokens']:,} out"]
+    if usage.get("web_searches"):
+        said.append(counted(usage["web_searches"], "search", "es"))
+    if "cost_usd" in usage:
+        said.append(f"about {dollars(usage['cost_usd'])}")
     return ", ".join(said)

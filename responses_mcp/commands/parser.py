@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 if TYPE_CHECKING:
     from responses_mcp.secrets import Redactor
@@ -25,6 +25,12 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit with 2."""
         super().error(keys_out_of(message.split())(message))
+
+    def add_common_options(self, document: str = "") -> None:
+        """Add `--json`, which writes `document`, and `--config`."""
+        told = "write one JSON document"
+        self.add_argument("--json", action="store_true", help=f"{told}, {document}" if document else told)
+        self.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
 
     def parse_options(self, argv: Sequence[str]) -> argparse.Namespace:
         """Return the options; exits with 2 for a wrong command line."""
@@ -54,15 +60,6 @@ class Parser(argparse.ArgumentParser):
             self.error(no_option(option, self._option_string_actions, cure))
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        try:
-            super()._check_value(action, value)
-        except argparse.ArgumentError as error:
-            choices = [*map(str, cast("Iterable[object]", action.choices or ()))]
-            if near := get_close_matches(str(value).lower(), choices, 1):
-                error.message += f"; did you mean {near[0]}?"
-            raise
 
 
 def keys_out_of(words: Sequence[str]) -> Redactor:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar, cast
 
 import trio
 
-from responses_mcp.commands.asking import COMMAND_LINE, Watch, call, question
+from responses_mcp.commands.asking import COMMAND_LINE, Watch, call, question, used_in_words
 from responses_mcp.commands.parser import Parser, not_blank
 from responses_mcp.commands.terminal import (
     FAILED,
@@ -75,13 +75,8 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--label", metavar="TEXT", type=not_blank, help="a name for the run, for the list")
     parser.add_argument("--fresh", action="store_true", help="ask anew though a run about the same is going on")
-    _common(parser)
+    parser.add_common_options("as the tools return it")
     return parser
-
-
-def _common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="write one JSON document, as the tools return it")
-    parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
 
 
 def _parser_of_runs(action: str) -> Parser:
@@ -96,7 +91,7 @@ def _parser_of_runs(action: str) -> Parser:
     )
     if action != "list":
         parser.add_argument("run", metavar="RUN", help="id of the run")
-    _common(parser)
+    parser.add_common_options("as the tools return it")
     return parser
 
 
@@ -245,18 +240,12 @@ def _show(view: RunView, *, as_json: bool) -> int:
     elif view.answer is not None:
         say_text(f"{view.answer.text}\n")
     if on_terminal(sys.stderr):
-        used = view.usage or {}
-        counts = [counted(used[name], *words) for name, words in _COUNTS if name in used]
-        if "cost_usd" in used:
-            counts.append(f"about {dollars(used['cost_usd'])}")
-        remark(", ".join([f"{view.run_id} took {view.seconds:g} s", *counts]))
+        took = f"{view.run_id} took {view.seconds:g} s"
+        remark(", ".join(filter(None, (took, used_in_words(view.usage or {})))))
     wanting = view.answer is None or view.error is not None
     if wanting and not as_json:
         remark(view.error or "There is no answer.")
     return FAILED if wanting else OK
-
-
-_COUNTS: Final = (("total_tokens", ("token", "s")), ("web_searches", ("search", "es")))
 
 
 def _list(options: argparse.Namespace, settings: Settings) -> int:

@@ -45,8 +45,7 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--by", metavar="WHAT", choices=BY, default="day", help=f"a line for each: {', '.join(BY)} (default day)"
     )
-    parser.add_argument("--json", action="store_true", help="write one JSON document")
-    parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
+    parser.add_common_options()
     return parser
 
 
