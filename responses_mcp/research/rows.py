@@ -350,7 +350,7 @@ class Rows:
         """Write how a run ended, as its Response says, in the ledger first, and return it. Raises as `look` does."""
         usage, own = self._meter.usage_of(row.model, response), self.own.get(row.id)
         if own is not None and own.handle.bill is not None:
-            usage = usage._replace(attempts=max(own.handle.bill.attempts, 1))
+            usage = usage._replace(attempts=max(own.handle.bill.usage.attempts, 1))
         is_written = row.status in WITH_ANSWER
         if not is_written or row.usage is None:
             row = replace(row, usage=usage.as_json())

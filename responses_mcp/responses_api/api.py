@@ -177,7 +177,7 @@ class ResponsesApi:
         cure = call.cure
         with trio.move_on_after(seconds) as deadline:
             for retries in count():
-                sent = 0 if bill is None else bill.attempts
+                sent = 0 if bill is None else bill.usage.attempts
                 request.body = b"" if call.body is None else _as_json(fit(body, changes, call.fixed))
                 for change in news(changes, {}):
                     log.debug("openai(client): the model %s %s", model, change)
@@ -189,7 +189,7 @@ class ResponsesApi:
                     await trio.lowlevel.checkpoint_if_cancelled()
                     answer = await self._attempt(request, read, watcher, policy, partial(gate.read, ticket))
                 except UpstreamError as error:
-                    if bill is not None and bill.attempts > sent and error.progress in ("refused", "doubtful"):
+                    if bill is not None and bill.usage.attempts > sent and error.progress in ("refused", "doubtful"):
                         bill.not_billed()  # this one, and none before it
                     said = error.status, type(error).__name__, error.code, error.message, error.body or ""
                     log.debug(_FAILED, retries + 1, *said)
@@ -216,7 +216,7 @@ class ResponsesApi:
                 finally:
                     gate.leave(ticket)
                 await trio.sleep(wait)
-        maybe_paid = bill is not None and bill.uncounted > 0
+        maybe_paid = bill is not None and bill.usage.uncounted > 0
         raise DeadlineExceeded(f"No answer within {seconds:g} s; {cure}", code="timeout", maybe_paid=maybe_paid)
 
     @cached_property

@@ -50,40 +50,34 @@ class Bill:
     """The bill of one call, written by the code that makes its requests.
 
     That code calls `sending()` before each request, then `take(response)` for what came back, or `not_billed()`. A
-    request with neither may be billed. `attempts` are the requests, `uncounted` those that may be billed uncounted.
+    request with neither may be billed. `usage` is what is known so far.
     """
 
     def __init__(self, model: str, prices: PriceList, *, service_tier: str | None = None) -> None:
-        self.attempts = 0
-        self.uncounted = 0
-        self._used = Usage()
+        self.usage = UNSENT
         self._model = model
         self._prices = prices
         self._wanted_tier = service_tier
         self._pending = False
 
-    @property
-    def usage(self) -> Usage:
-        """Return what is known so far."""
-        return self._used._replace(attempts=self.attempts, uncounted=self.uncounted)
-
     def sending(self) -> None:
         """Count an attempt, which from now on may be billed."""
-        self.attempts += 1
-        self.uncounted += 1
-        self._pending = True
+        self.usage = self.usage._replace(attempts=self.usage.attempts + 1)
+        self._expect_bill(1)
 
     def not_billed(self) -> None:
         """Record that the last request was refused, or did not arrive."""
         if self._pending:
-            self.uncounted -= 1
-            self._pending = False
+            self._expect_bill(-1)
 
     def maybe_billed(self) -> None:
         """Record that the API may work on the last request although a gateway refused it."""
-        if not self._pending and self.attempts:
-            self.uncounted += 1
-            self._pending = True
+        if not self._pending and self.usage.attempts:
+            self._expect_bill(1)
+
+    def _expect_bill(self, more: int) -> None:
+        self.usage = self.usage._replace(uncounted=self.usage.uncounted + more)
+        self._pending = more > 0
 
     def take(self, response: JsonObject) -> None:
         """Add what a Response that has ended says that it used.
@@ -99,8 +93,7 @@ class Bill:
                 self.not_billed()
             return
         self.not_billed()
-        one = self._priced(response, *counts)
-        self._used = self._used.plus(one) if self._used.counted else one
+        self.usage = self.usage.plus(self._priced(response, *counts))
 
     def _priced(self, response: JsonObject, read: int, wrote: int, total: int) -> Usage:
         usage = as_object(response.get("usage"))

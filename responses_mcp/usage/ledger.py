@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ import trio
 from responses_mcp.errors import LimitReached
 from responses_mcp.state_file import StateFile, identity
 from responses_mcp.usage.bill import Call
-from responses_mcp.usage.limits import Amount, Budget
+from responses_mcp.usage.limits import NOTHING, Amount, require_room
 from responses_mcp.usage.models import Usage
 
 log = logging.getLogger(__name__)
@@ -54,9 +54,8 @@ _UPGRADES: Final = {
 }
 _COLUMNS: Final = {"day": "strftime('%Y-%m-%d', at, 'unixepoch')", "tool": "tool", "model": "model", "client": "client"}
 BY: Final = tuple(_COLUMNS)
-_SPENT: Final = """SELECT total((coalesce(usd, 0) + held) * NOT runs), total(held * runs), coalesce(sum(runs), 0)
-  FROM (SELECT usd, held, NOT settled AND until > :now AS runs
-    FROM calls WHERE at >= :day AND at < :day + 86400 AND id != :id)"""
+_AMOUNTS: Final = """SELECT NOT settled AND until > :now AS runs, count(*), 0, total(coalesce(usd, 0) + held)
+  FROM calls WHERE at >= :day AND at < :day + 86400 AND id != :id GROUP BY runs"""
 _INSERT: Final = """INSERT OR IGNORE INTO calls
   VALUES (:id, :at, :tool, :model, :client, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, :guess, 0, NULL, :until)"""
 _TWIN: Final = "SELECT 1 FROM calls WHERE response_id = ? AND id != ? AND settled = 1"
@@ -108,16 +107,15 @@ class Ledger:
         self._in_thread = in_thread or partial(trio.to_thread.run_sync, abandon_on_cancel=True, limiter=self._limiter)
         self._database: sqlite3.Connection | None = None
         self._found: tuple[int, int] | None = None  # the file that it is of
-        self._is_kept = True
         self._hangs = False
         self._warned = False
 
-    async def admit(self, call: Call, guess: Amount, limit: float | None) -> bool:
+    async def admit(self, call: Call, guess: Amount, limits: Mapping[str, float]) -> bool:
         """Write the row of a call with its guess; return False if the ledger cannot be used.
 
-        Raises `LimitReached` if the day's limit leaves no room. A call that is cancelled meanwhile may have a row.
+        Raises `LimitReached` if the limits of the day leave no room. A call that is cancelled meanwhile may have a row.
         """
-        return await self._use(partial(self._write, partial(_admit, call=call, guess=guess, limit=limit)))
+        return await self._use(partial(self._write, partial(_admit, call=call, guess=guess, limits=limits)))
 
     async def settle(self, call: Call, usage: Usage, guess: Amount, response_id: str | None) -> None:
         """Write what a call used. `guess` is for a call that has no row yet."""
@@ -126,8 +124,7 @@ class Ledger:
             await self._use(partial(self._write, work))
 
     async def aclose(self) -> None:
-        """Close the file, which later writes and one that still goes on open and close for themselves."""
-        self._is_kept = False
+        """Close the file, which later writes open again."""
         if self._database is not None:
             with trio.CancelScope(shield=True):  # as above
                 await self._use(self._close)
@@ -164,9 +161,6 @@ class Ledger:
             self._warn(str(error) if isinstance(error, sqlite3.Error) else reason)
             self._file.failed(error)
             return False
-        finally:
-            if not self._is_kept:
-                self._close()
         return True
 
     def _close(self) -> None:
@@ -176,7 +170,7 @@ class Ledger:
                 database.close()
 
     def __del__(self) -> None:
-        """Close what a host has not closed."""
+        """Close what a host has not closed, or what was opened again behind that."""
         self._close()
 
     def _warn(self, why: str) -> None:
@@ -208,11 +202,11 @@ def read_ledger(folder: str, *, days: int, by: str, now: float | None = None) ->
     return [Row(*row) for row in found]
 
 
-def _admit(database: sqlite3.Connection, *, call: Call, guess: Amount, limit: float | None) -> None:
-    if limit is not None:
+def _admit(database: sqlite3.Connection, *, call: Call, guess: Amount, limits: Mapping[str, float]) -> None:
+    if limits:
         day = {"day": int(call.at) // DAY * DAY, "now": call.at, "id": call.id}
-        [(spent, held, running)] = database.execute(_SPENT, day)
-        Budget("day_cost_usd", Amount(usd=spent), Amount(usd=held), running).require(guess, limit)
+        amounts = {runs: Amount(*rest) for runs, *rest in database.execute(_AMOUNTS, day)}
+        require_room(limits, guess, spent=amounts.get(0, NOTHING), held=amounts.get(1, NOTHING))
     database.execute(_INSERT, _row(call, guess))
 
 
@@ -224,8 +218,8 @@ def _settle(database: sqlite3.Connection, *, call: Call, usage: Usage, guess: Am
         database.execute("DELETE FROM calls WHERE id = ?", (call.id,))
         return
     database.execute(_INSERT, _row(call, guess))
-    is_free = not usage.counted and not usage.unknown  # it was refused
-    known = {"usd": 0.0 if is_free else usage.cost_usd, "unknown": usage.unknown, "state": 2 if usage.unknown else 1}
+    usd = usage.cost_usd if usage.counted or not usage.unknown else None  # a refusal costs nothing
+    known = {"usd": usd, "unknown": usage.unknown, "state": 2 if usage.unknown else 1}
     database.execute(_UPDATE, {**usage._asdict(), **known, "response_id": response_id, "id": call.id})
     database.execute("DELETE FROM calls WHERE at < ?", (int(call.at) - KEPT_DAYS * DAY,))
 

@@ -8,6 +8,7 @@ alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from responses_mcp.errors import LimitReached
@@ -23,39 +24,39 @@ class Amount(NamedTuple):
     tokens: int = 0
     usd: float = 0.0
 
-    def plus(self, other: Amount, sign: int = 1) -> Amount:
-        """Return both together; with a `sign` of -1, what is left without the other."""
-        calls, tokens = self.calls + sign * other.calls, self.tokens + sign * other.tokens
-        return Amount(calls, tokens, self.usd + sign * other.usd)
+
+NOTHING: Final = Amount()
 
 
-class Budget(NamedTuple):
-    """What is spent of a limit, what running calls hold of it, and how many run.
+def total(amounts: Iterable[Amount]) -> Amount:
+    """Return all amounts together."""
+    return Amount(*map(sum, zip(NOTHING, *amounts, strict=True)))
 
-    `name` is that of its setting, and ends as the member of `Amount` that is limited.
+
+def dearest(one: Amount, other: Amount) -> Amount:
+    """Return the larger number of each kind."""
+    return Amount(max(one.calls, other.calls), max(one.tokens, other.tokens), max(one.usd, other.usd))
+
+
+def require_room(limits: Mapping[str, float], guess: Amount, spent: Amount, held: Amount) -> None:
+    """Raise `LimitReached` unless a call that is expected to need `guess` fits each limit.
+
+    The name of a limit is that of its setting, and ends as the member of `Amount` that is limited.
     """
-
-    name: str
-    spent: Amount
-    held: Amount
-    running: int
-
-    def require(self, guess: Amount, limit: float) -> None:
-        """Raise `LimitReached` unless a call may go that is expected to need `guess`."""
-        unit = self.name.rpartition("_")[2]
-        spent, held, need = (getattr(each, unit) for each in (self.spent, self.held, guess))
-        if spent + held + need <= limit + _ROUNDING or (not self.running and spent < limit - _ROUNDING):
-            return
-        of_day = self.name.startswith("day_")
+    for name, limit in limits.items():
+        unit = name.rpartition("_")[2]
+        used, running, need = (getattr(each, unit) for each in (spent, held, guess))
+        if used + running + need <= limit + _ROUNDING or (not held.calls and used < limit - _ROUNDING):
+            continue
+        of_day = name.startswith("day_")
         period, cure = ("today", "wait until 0:00 UTC") if of_day else ("in this session", "begin a new session")
-        if self.running and spent < limit:
+        if held.calls and used < limit:
             cure = "ask again when the running calls have ended"
         cure = f", or {cure}" if limit > 0 else ""
-        numbers = (limit, spent, held, need)
-        shown = [dollars(each) if unit == "usd" else f"{each:,.0f}" for each in numbers]
+        shown = [dollars(each) if unit == "usd" else f"{each:,.0f}" for each in (limit, used, running, need)]
         raise LimitReached(
-            f"No request was made: limits.{self.name} is {shown[0]}; {shown[1]} spent {period}, {shown[2]} held by "
-            f"running calls, {shown[3]} expected of this call. Raise it (LIMITS_{self.name.upper()}){cure}."
+            f"No request was made: limits.{name} is {shown[0]}; {shown[1]} spent {period}, {shown[2]} held by "
+            f"running calls, {shown[3]} expected of this call. Raise it (LIMITS_{name.upper()}){cure}."
         )
 
 

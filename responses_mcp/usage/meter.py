@@ -13,13 +13,14 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from responses_mcp.errors import LimitReached, UpstreamError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.settings.model import LimitSettings, Profile, Settings
 from responses_mcp.usage.bill import UNSENT, Bill, Call
-from responses_mcp.usage.limits import Amount, Budget
+from responses_mcp.usage.limits import NOTHING, Amount, dearest, require_room, total
 from responses_mcp.usage.models import PriceList, Usage, guess
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 _LONGEST_CLIENT: Final = 100  # characters
 _LONGEST_READ: Final = 1000  # of its name
 _MOST_UNKNOWN: Final = 1000  # calls that have ended, whose cost may still come
-_OF_SESSION: Final = ("session_calls", "session_tokens", "session_cost_usd")
-_NOTHING: Final = Amount()
 
 Kind: TypeAlias = tuple[str, Usage]
 """The model, and what the table expects of a call with that effort and mode."""
@@ -53,15 +52,17 @@ class Caller(NamedTuple):
 class Meter:
     """Counts what calls use and cost, keeps them within the limits, and writes them down if there is a ledger.
 
-    `spent` is what the ended calls of this session cost, `held` the guesses of those that run. `now` gives seconds
-    since 1970; `in_thread` runs a function of the ledger elsewhere, by default in a worker thread.
+    `spent` is what the ended calls of this session cost. `now` gives seconds since 1970; `in_thread` runs a function of
+    the ledger elsewhere, by default in a worker thread.
     """
 
     def __init__(
         self, settings: Settings, *, now: Callable[[], float] = time.time, in_thread: InThread | None = None
     ) -> None:
-        self.spent = self.held = _NOTHING
-        self._limits = settings.limits
+        self.spent = NOTHING
+        limits = {name: limit for name, limit in asdict(settings.limits).items() if limit is not None}
+        self._of_day = {name: limits.pop(name) for name in ("day_cost_usd",) if name in limits}
+        self._of_session = limits
         self._prices = PriceList(settings.prices)
         self._now = now
         self._may_take = settings.request.timeout_ms / 1000
@@ -75,6 +76,11 @@ class Meter:
             self._ledger = Ledger(settings.research.state_dir, in_thread)
         self._is_off = self._ledger is None and settings.limits == LimitSettings()
 
+    @property
+    def held(self) -> Amount:
+        """The guesses of the calls that run."""
+        return total(guessed for _, guessed in self._running.values())
+
     @asynccontextmanager
     async def call(self, caller: Caller, profile: Profile) -> AsyncGenerator[Bill]:
         """Admit one call, give its `Bill`, and settle it at the end of the block.
@@ -87,7 +93,7 @@ class Meter:
         try:
             yield bill
         except UpstreamError as error:
-            if bill.attempts:
+            if bill.usage.attempts:
                 error.usage = bill.usage.as_json()
             raise
         finally:
@@ -102,18 +108,13 @@ class Meter:
         bill = Bill(profile.model, self._prices, service_tier=profile.service_tier)
         if self._is_off:
             return bill
-        kind, of_day = (profile.model, guess(profile, background=background)), self._limits.day_cost_usd
-        guessed = self._guess(kind)
-        for name in _OF_SESSION:
-            if (limit := getattr(self._limits, name)) is not None:
-                self._budget(name).require(guessed, limit)
-        budget_of_day = self._budget("day_cost_usd")  # as far as this session knows
-        self._running[call.id] = (kind, guessed)
-        self.held = self.held.plus(guessed)
+        kind = profile.model, guess(profile, background=background)
+        guessed, spent, held = self._guess(kind), self.spent, self.held
+        require_room(self._of_session, guessed, spent, held)
+        self._running[call.id] = kind, guessed
         try:
-            is_written = self._ledger is not None and await self._ledger.admit(call, guessed, of_day)
-            if of_day is not None and not is_written:
-                budget_of_day.require(guessed, of_day)
+            if self._ledger is None or not await self._ledger.admit(call, guessed, self._of_day):
+                require_room(self._of_day, guessed, spent, held)  # as far as this session knows
         except BaseException:  # also a cancel, after which the ledger may have the row
             await self.settle(call, UNSENT)  # noqa: ASYNC102  # shielded, and bounded, within
             raise
@@ -127,20 +128,18 @@ class Meter:
         """
         if self._is_off:
             return
-        kind, guessed = self._running.pop(call.id, (None, _NOTHING))
-        if kind is not None:
-            self.held = self.held.plus(guessed, -1) if self._running else _NOTHING  # not what sums of fractions leave
+        kind, guessed = self._running.pop(call.id, (None, NOTHING))
         if kind is not None or (call.id in self._unknown and not usage.unknown):
             tokens = usage.total_tokens + usage.uncounted * guessed.tokens
             cost = Amount(min(usage.attempts, 1), tokens, (usage.cost_usd or 0.0) + usage.unknown * guessed.usd)
-            self.spent = self.spent.plus(cost).plus(self._unknown.pop(call.id, _NOTHING), -1)
+            before = self._unknown.pop(call.id, NOTHING)
+            self.spent = total([self.spent, cost, Amount(-before.calls, -before.tokens, -before.usd)])
             if usage.unknown:
                 self._unknown[call.id] = cost
                 if len(self._unknown) > _MOST_UNKNOWN:
                     del self._unknown[next(iter(self._unknown))]
             elif kind is not None:
-                dearest = self._dearest.get(kind, _NOTHING)
-                self._dearest[kind] = Amount(1, max(cost.tokens, dearest.tokens), max(cost.usd, dearest.usd))
+                self._dearest[kind] = dearest(cost, self._dearest.get(kind, NOTHING))
         if self._ledger is not None:
             await self._ledger.settle(call, usage, guessed, response_id)
 
@@ -156,17 +155,13 @@ class Meter:
         bill.take(response)
         return bill.usage
 
-    def _budget(self, name: str) -> Budget:
-        return Budget(name, self.spent, self.held, len(self._running))
-
     def _guess(self, kind: Kind) -> Amount:
         """Return what a call is expected to need, no less than the dearest of its kind in this session."""
         model, use = kind
         usd = self._prices.cost(model, use)
-        if usd is None and (self._limits.session_cost_usd, self._limits.day_cost_usd) != (None, None):
+        if usd is None and any(name.endswith("_usd") for name in (*self._of_session, *self._of_day)):
             raise LimitReached(
                 "No request was made: limits in US dollars (limits.*_cost_usd) cannot be kept, since the price of "
                 f"{model} is not known. Add it under prices.{model}, or remove the limit."
             )
-        dearest = self._dearest.get(kind, _NOTHING)
-        return Amount(1, max(use.total_tokens, dearest.tokens), max(usd or 0.0, dearest.usd))
+        return dearest(Amount(1, use.total_tokens, usd or 0.0), self._dearest.get(kind, NOTHING))

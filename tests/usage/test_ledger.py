@@ -61,7 +61,7 @@ def total(folder: Path) -> tuple[int, float, float]:
 
 async def test_a_call_is_a_row_without_any_text_that_only_its_owner_can_read(tmp_path: Path) -> None:
     ledger, path = Ledger(str(tmp_path / "state")), tmp_path / "state" / FILE
-    assert await ledger.admit(a_call("a", at=NOW + 0.7), GUESS, None)
+    assert await ledger.admit(a_call("a", at=NOW + 0.7), GUESS, {})
     with closing(sqlite3.connect(path)) as database:
         columns = [row[1] for row in database.execute("PRAGMA table_info(calls)")]
         before = database.execute("SELECT * FROM calls").fetchall()
@@ -79,10 +79,14 @@ async def test_a_call_is_a_row_without_any_text_that_only_its_owner_can_read(tmp
 async def test_the_table_is_by_day_tool_model_or_client(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     await settle(ledger, a_call("a"))
-    await settle(ledger, a_call("b", tool="answer_quick", client=None), Usage(attempts=1, counted=True, total_tokens=9))
+    await settle(
+        ledger,
+        a_call("b", tool="answer_quick", client=None),
+        Usage(attempts=1, counted=True, total_tokens=9, cost_usd=None),
+    )
     await settle(ledger, a_call("d", tool="answer_quick"), MAYBE_PAID)
     await settle(ledger, a_call("e", tool="answer_quick"), Usage(attempts=1))
-    await ledger.admit(a_call("c", at=NOW - DAY), GUESS, None)
+    await ledger.admit(a_call("c", at=NOW - DAY), GUESS, {})
     await settle(ledger, a_call("old", at=NOW - 31 * DAY))
     assert [(row.name, row.calls, row.usd, row.guessed, row.unsettled, row.unpriced) for row in rows(tmp_path)] == [
         ("answer_quick", 3, 0.6, 0.6, 2, 0),
@@ -103,25 +107,25 @@ async def test_rows_go_after_more_than_a_year(tmp_path: Path) -> None:
 
 async def test_a_call_of_a_killed_server_holds_the_day_only_for_as_long_as_it_may_take(tmp_path: Path) -> None:
     dear = Amount(1, 60_000, 5.0)
-    await Ledger(str(tmp_path)).admit(a_call("killed"), GUESS, 1.0)
+    await Ledger(str(tmp_path)).admit(a_call("killed"), GUESS, {"day_cost_usd": 1.0})
     next_one = Ledger(str(tmp_path))
     with pytest.raises(LimitReached, match=r"\$0\.00 spent today, \$0\.30 held by running calls"):
-        await next_one.admit(a_call("next", at=NOW + TAKES), dear, 1.0)
-    assert await next_one.admit(a_call("next", at=NOW + TAKES + 1), dear, 1.0), "it goes alone"
+        await next_one.admit(a_call("next", at=NOW + TAKES), dear, {"day_cost_usd": 1.0})
+    assert await next_one.admit(a_call("next", at=NOW + TAKES + 1), dear, {"day_cost_usd": 1.0}), "it goes alone"
     with pytest.raises(LimitReached, match=r"\$0\.30 spent today, \$5\.00 held by running calls"):
-        await next_one.admit(a_call("third", at=NOW + TAKES + 2), GUESS, 1.0)
+        await next_one.admit(a_call("third", at=NOW + TAKES + 2), GUESS, {"day_cost_usd": 1.0})
 
 
 async def test_servers_that_see_the_end_of_a_call_write_it_once(tmp_path: Path) -> None:
     one, other = Ledger(str(tmp_path)), Ledger(str(tmp_path))
     run = a_call("run_1")
-    await one.admit(run, GUESS, None)
+    await one.admit(run, GUESS, {})
     await settle(one, run, MAYBE_PAID)
     assert total(tmp_path) == (1, 0.3, 0.3)
     for ledger, usage in ((other, USED), (one, USED._replace(cost_usd=9.0)), (other, MAYBE_PAID), (one, UNSENT)):
         await settle(ledger, run, usage, "resp_1")
         assert total(tmp_path) == (1, 0.25, 0)
-    await other.admit(a_call("run_2"), GUESS, None)
+    await other.admit(a_call("run_2"), GUESS, {})
     await settle(
         other, a_call("run_2"), USED, "resp_1"
     )  # the same response, seen by a server with another file of runs
@@ -131,14 +135,14 @@ async def test_servers_that_see_the_end_of_a_call_write_it_once(tmp_path: Path) 
 async def test_what_may_have_been_paid_counts_its_guess_until_something_else_is_known(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     for name, later in (("a", UNSENT), ("b", USED)):
-        await ledger.admit(a_call(name), GUESS, None)
+        await ledger.admit(a_call(name), GUESS, {})
         for _ in range(2):
             await settle(ledger, a_call(name), Usage(attempts=2, uncounted=2))
         assert total(tmp_path) == (1, 0.6, 0.6)
         await settle(ledger, a_call(name), later)
     assert total(tmp_path) == (1, 0.25, 0)
     unpriced = USED._replace(cost_usd=None)
-    await ledger.admit(a_call("c"), GUESS, None)
+    await ledger.admit(a_call("c"), GUESS, {})
     await settle(ledger, a_call("c"), unpriced)
     assert total(tmp_path) == (2, 0.55, 0.3)
 
@@ -172,7 +176,7 @@ async def test_a_file_that_is_no_ledger_costs_one_warning_and_nothing_else(
     spoil(tmp_path)
     ledger = Ledger(str(tmp_path))
     for number in range(3):
-        assert not await ledger.admit(a_call(str(number)), GUESS, 1.0)
+        assert not await ledger.admit(a_call(str(number)), GUESS, {"day_cost_usd": 1.0})
         await settle(ledger, a_call(str(number)))
     [record] = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert "cannot be used" in record.getMessage()
@@ -205,10 +209,10 @@ async def test_a_disk_that_hangs_is_waited_for_no_longer_than_a_moment(
     ledger = Ledger(str(tmp_path))
     with trio.fail_after(WAIT):
         with trio.move_on_after(0.01) as scope:  # it can be cancelled
-            await ledger.admit(a_call("a"), GUESS, 1.0)
+            await ledger.admit(a_call("a"), GUESS, {"day_cost_usd": 1.0})
         assert scope.cancelled_caught
         monkeypatch.setattr(module, "_PATIENCE", 0.01)
-        assert not await ledger.admit(a_call("b"), GUESS, 1.0)
+        assert not await ledger.admit(a_call("b"), GUESS, {"day_cost_usd": 1.0})
         monkeypatch.setattr(module, "_PATIENCE", 60)
         await settle(ledger, a_call("c"))  # which does not wait behind it
     assert hung.is_set()
@@ -218,7 +222,7 @@ async def test_a_disk_that_hangs_is_waited_for_no_longer_than_a_moment(
     with trio.fail_after(WAIT):
         async with ledger._limiter:  # the thread has ended
             pass
-        assert await ledger.admit(a_call("d"), GUESS, 1.0)
+        assert await ledger.admit(a_call("d"), GUESS, {"day_cost_usd": 1.0})
 
 
 async def test_a_machine_without_threads_costs_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -226,7 +230,7 @@ async def test_a_machine_without_threads_costs_one_warning(tmp_path: Path, caplo
         raise RuntimeError("can't start new thread")
 
     ledger = Ledger(str(tmp_path), without_threads)
-    assert not await ledger.admit(a_call("a"), GUESS, 1.0)
+    assert not await ledger.admit(a_call("a"), GUESS, {"day_cost_usd": 1.0})
     assert "no thread left" in caplog.text
 
 
@@ -260,9 +264,9 @@ async def test_the_calls_of_a_server_share_one_connection_which_makes_no_disk_wa
     async with trio.open_nursery() as nursery:
         for number in range(50):
             if at_once:
-                nursery.start_soon(ledger.admit, a_call(str(number)), GUESS, 100.0)
+                nursery.start_soon(ledger.admit, a_call(str(number)), GUESS, {"day_cost_usd": 100.0})
             else:
-                await ledger.admit(a_call(str(number)), GUESS, 100.0)
+                await ledger.admit(a_call(str(number)), GUESS, {"day_cost_usd": 100.0})
     assert len(connections) <= 2
     assert total(tmp_path) == (50, 15.0, 15.0)
     await ledger.aclose()
@@ -284,6 +288,7 @@ async def test_a_write_that_loses_patience_behind_another_leaves_no_connection_o
         for name in ("a", "b"):
             nursery.start_soon(settle, ledger, a_call(name))
     await ledger.aclose()
+    del ledger
     assert connections
     assert not any(map(is_open, connections))
 

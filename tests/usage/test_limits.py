@@ -19,13 +19,12 @@ from responses_mcp.settings import LimitSettings, Profile, ResearchSettings, Usa
 from responses_mcp.settings.model import ModelPrice, Settings
 from responses_mcp.testing import bodies
 from responses_mcp.usage.bill import Call
-from responses_mcp.usage.limits import Amount, Budget, dollars
+from responses_mcp.usage.limits import NOTHING, Amount, dollars, require_room
 from responses_mcp.usage.meter import Caller, Meter
 from responses_mcp.usage.models import PriceList, guess
 from tests.usage.test_ledger import NOW
 
 SCHEDULES = 200
-NOTHING = Amount()
 PRICES = {name: ModelPrice(input=price, output=0, web_search=0) for name, price in (("small", 1), ("large", 7))}
 PROFILES = [
     Profile(model="small", reasoning_effort="none"),
@@ -34,14 +33,14 @@ PROFILES = [
 ]
 
 
-def refusal(name: str, *, limit: float, spent: Amount, held: Amount = NOTHING, running: int = 0) -> str:
+def refusal(name: str, *, limit: float, spent: Amount, held: Amount = NOTHING) -> str:
     with pytest.raises(LimitReached) as caught:
-        Budget(name, spent, held, running).require(Amount(1, 60_000, 0.3), limit)
+        require_room({name: limit}, Amount(1, 60_000, 0.3), spent, held)
     return str(caught.value)
 
 
 def test_a_refusal_names_limit_spent_held_estimate_and_setting() -> None:
-    assert refusal("session_cost_usd", limit=1, spent=Amount(usd=0.7), held=Amount(usd=0.25), running=1) == (
+    assert refusal("session_cost_usd", limit=1, spent=Amount(usd=0.7), held=Amount(1, usd=0.25)) == (
         "No request was made: limits.session_cost_usd is $1.00; $0.70 spent in this session, $0.25 held by running "
         "calls, $0.30 expected of this call. Raise it (LIMITS_SESSION_COST_USD), or ask again when the running calls "
         "have ended."
@@ -59,9 +58,9 @@ def test_a_refusal_names_limit_spent_held_estimate_and_setting() -> None:
 
 
 def test_a_call_that_does_not_fit_goes_alone_while_the_limit_is_not_reached() -> None:
-    Budget("day_cost_usd", Amount(usd=0.1), NOTHING, 0).require(Amount(usd=5.0), 0.2)
+    require_room({"day_cost_usd": 0.2}, Amount(usd=5.0), Amount(usd=0.1), NOTHING)
     for limit, running in ((0.1, 0), (0.2, 1), (0.0, 0)):
-        assert refusal("day_cost_usd", limit=limit, spent=Amount(usd=0.1), running=running)
+        assert refusal("day_cost_usd", limit=limit, spent=Amount(usd=0.1), held=Amount(running))
 
 
 @pytest.mark.parametrize(("usd", "text"), [(0, "$0.00"), (0.0042, "$0.0042"), (0.01, "$0.01"), (12.345, "$12.35")])
