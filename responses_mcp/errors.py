@@ -6,7 +6,8 @@ import errno
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias, cast
+from contextlib import ExitStack
+from typing import Any, Final, Literal, TypeAlias
 
 PROGRAM: Final = "openai-responses-mcp"
 
@@ -95,12 +96,14 @@ class UpstreamError(ResponsesMcpError):
     `progress` is how far the request had come.
     """
 
-    progress: Progress = "accepted"
+    param: str | None = None
     params: tuple[str, ...] = ()
-    words: str = ""
+    body: str | None = None
     usage: Mapping[str, object] | None = None
     said: str | None = None
     unquoted: str | None = None
+    words: str = ""
+    progress: Progress = "accepted"
 
     def __init__(
         self,
@@ -109,24 +112,15 @@ class UpstreamError(ResponsesMcpError):
         status: int | None = None,
         type: str | None = None,  # noqa: A002  # the API's own word
         code: str | None = None,
-        param: str | None = None,
         request_id: str | None = None,
         retryable: bool = False,
         maybe_paid: bool = False,
         retry_after: float | None = None,
-        body: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.message = message
-        self.status = status
-        self.type = type
-        self.code = code
-        self.param = param
-        self.request_id = request_id
-        self.retryable = retryable
-        self.maybe_paid = maybe_paid
-        self.retry_after = retry_after
-        self.body = body
+        self.message, self.retryable, self.maybe_paid = message, retryable, maybe_paid
+        self.status, self.type, self.code = status, type, code
+        self.request_id, self.retry_after = request_id, retry_after
         if maybe_paid and self.progress == "refused":
             self.progress = "accepted"
 
@@ -163,15 +157,8 @@ class KeyUnusable(AuthenticationFailed):
         unset = "Set it before the settings are loaded, or give `OpenAISettings` an `api_key`."
         given = f"{remedy} The same goes for what `OpenAISettings` was given."
         super().__init__(f"{cause} {unset if remedy is None else given}")
-        self.cause = cause
-        self.variable = variable
-        self.remedy = remedy
-        self.unfilled = unfilled
-
-    @property
-    def command(self) -> str:
-        """Return the command that fills in the variable, in a shell of this system."""
-        return f'$env:{self.variable} = "…"' if os.name == "nt" else f"export {self.variable}=…"
+        self.cause, self.variable, self.remedy, self.unfilled = cause, variable, remedy, unfilled
+        self.command = f'$env:{variable} = "…"' if os.name == "nt" else f"export {variable}=…"
 
 
 class RequestRefused(UpstreamError):
@@ -250,28 +237,21 @@ def exhausted(error: BaseException) -> str | None:
         if name in _SHORTAGES:
             return _SHORTAGES[name]
     # SQLite, OpenSSL and name look-ups do not say so, and have given back by now what they had got.
-    spare: list[int] = []
-    try:
-        while len(spare) < _SPARE:
-            spare.append(os.open(os.devnull, os.O_RDONLY))
-    except OSError as none_left:
-        return _SHORTAGES.get(errno.errorcode.get(none_left.errno or 0, ""))
-    finally:
-        for number in spare:
-            os.close(number)
+    with ExitStack() as spare:
+        try:
+            for _ in range(_SPARE):
+                spare.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        except OSError as none_left:
+            return _SHORTAGES.get(errno.errorcode.get(none_left.errno or 0, ""))
     return None
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error, what is within it, and what it comes from; some libraries hide a cause in the context."""
-    pending: list[BaseException | None] = [error]
-    seen = set[int]()
+    pending, seen = [error], set[int]()
     while pending:
-        each = pending.pop()
-        if each is None or id(each) in seen:
-            continue
-        seen.add(id(each))
-        yield each
-        pending += (each.__cause__, each.__context__)
-        if isinstance(each, BaseExceptionGroup):
-            pending += cast("BaseExceptionGroup[BaseException]", each).exceptions
+        if id(each := pending.pop()) not in seen:
+            seen.add(id(each))
+            yield each
+            parts = each.__cause__, each.__context__, *getattr(each, "exceptions", ())
+            pending += (part for part in parts if part is not None)
