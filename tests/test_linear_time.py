@@ -36,7 +36,6 @@ COMPILE_LATER = {
     "secrets._pattern",
     "sanitization.sanitized",
     "manuals.files.exclusion._compiled",
-    "settings.setting._list",
     "settings.setting._text",
     "responses_api.response.sources._dates",
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from typing import Final
 
 from responses_mcp.secrets import Redactor
@@ -21,16 +20,6 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
-def nearest(name: str, known: Collection[str]) -> str | None:
-    """Return the known key that a wrong one may stand for: with the same last part, or spelt much alike."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
-
-    name = name.lower()
-    last = name.rpartition(".")[2]
-    near = [each for each in known if each.rpartition(".")[2] == last] or get_close_matches(name, known, 1, 0.8)
-    return near[0] if near else None
-
-
 class Findings:
     """Collects problems and warnings in the order they were met, a sentence each.
 
@@ -38,8 +27,8 @@ class Findings:
     """
 
     def __init__(self) -> None:
-        self._problems: list[str] = []
-        self._warnings: list[str] = []
+        self.problems: list[str] = []
+        self.warnings: list[str] = []
         self._secrets: set[str] = set()
         self._redact = self._refused = Redactor()
 
@@ -75,23 +64,18 @@ class Findings:
 
     def problem(self, what: str, where: str, cure: str) -> None:
         """Add something that has to be cured before calls can work."""
-        self._problems.append(f"{what} (from {where}); {cure}{'' if cure.endswith('?') else '.'}")
+        self.problems.append(_sentence(what, where, cure))
 
     def warning(self, what: str, where: str, cure: str) -> None:
         """Add something that the user should know, but that changes no call."""
-        self._warnings.append(f"{what} (from {where}); {cure}{'' if cure.endswith('?') else '.'}")
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """The problems, one sentence each."""
-        return _first(self._problems)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """The warnings, one sentence each."""
-        return _first(self._warnings)
+        self.warnings.append(_sentence(what, where, cure))
 
 
-def _first(found: list[str]) -> tuple[str, ...]:
+def _sentence(what: str, where: str, cure: str) -> str:
+    return f"{what} (from {where}); {cure}{'' if cure.endswith('?') else '.'}"
+
+
+def first_of(found: list[str]) -> tuple[str, ...]:
+    """Return the first sentences, and how many more there are."""
     more = len(found) - _AT_MOST
     return (*found[:_AT_MOST], *([f"{more} more like these; cure the ones above first."] if more > 0 else []))

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
+from responses_mcp.errors import program
+from responses_mcp.secrets import is_unfilled
+from responses_mcp.settings.address import checked_base_url
 from responses_mcp.settings.files import Unread, absolute, expanded, read_text, user_folder
-from responses_mcp.settings.findings import Findings
+from responses_mcp.settings.findings import Findings, first_of
 from responses_mcp.settings.model import ModelPrice, Profile, Settings
 from responses_mcp.settings.schema import BY_KEY, CANCELS_RUNS, LEAVES_RUNS, PROFILES, SETTINGS, section_of
-from responses_mcp.settings.setting import ON_OFF, PATHS, UNFILLED, BadValue, Setting, from_text, read
+from responses_mcp.settings.setting import ON_OFF, PATHS, UNFILLED, BadValue, Setting, from_text, is_mapping, read
 
 FOLDER: Final = "openai-responses-mcp"
 FILE: Final = "config.yaml"
@@ -26,17 +29,20 @@ LIMIT: Final = 128 * 1024
 """Bytes that a configuration file may have; reading more would hold up the start by seconds."""
 
 _DEFAULT: Final = "default"
-_PROFILES: Final = "model_profiles."
-_ANSWER: Final = f"{_PROFILES}{PROFILES[0]}"
+_CURES: Final = {
+    "env": "correct it or unset it",
+    "yaml": "correct or remove it",
+    "cli": "correct the option or leave it out",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedSettings:
     """Settings with their history.
 
-    `sources` maps every dotted key of the effective configuration to `env:NAME`, `yaml:PATH`, `cli:OPTION` or
-    `default`. `problems` are those of `settings`, which make each call fail, and a profile `answer` that was removed,
-    which fails the calls that need it; `warnings` change nothing.
+    `sources` maps the dotted key of every setting to `env:NAME`, `yaml:PATH`, `cli:OPTION` or `default`. `problems`
+    are those of `settings`, which make each call fail, and a profile `answer` that was removed, which fails the calls
+    that need it; `warnings` change nothing.
     `config_file` is the YAML file that was read, else the first place where one may be; None without such a place.
     """
 
@@ -71,11 +77,9 @@ def load_settings(
     is the second place to look for the file, `%LOCALAPPDATA%` is for caches. Both are found out when left out: the home
     from `environ`, and for that of this process alone from the system, too.
     """
-    findings = Findings()
-    findings.keep_secret(environ.get("OPENAI_API_KEY", ""))
-    loading = _Loading(environ, Path(home) if home else _home(environ), findings, windows=windows)
+    loading = _Loading(environ, Path(home) if home else _home(environ), windows=windows)
     loading.read_file(config_path)
-    loading.given.update(_variables(environ, findings))
+    loading.read_variables()
     if isinstance(debug, str) and debug.strip():
         loading.given["server.debug_file"] = _Given("cli:--debug", debug)
     if debug is not None and debug is not False:
@@ -83,31 +87,30 @@ def load_settings(
     if toolsets is not None:
         names = toolsets if isinstance(toolsets, str) else ",".join(toolsets)
         loading.given["server.toolsets"] = _Given("cli:--toolsets", names)
-    values, sources = loading.values, loading.sources
-    for setting in SETTINGS:  # `openai` first, since the other findings must know its secrets
-        if not setting.key.startswith(_PROFILES):
+    profiles = loading.profiles()
+    absent = tuple(f"model_profiles.{name}." for name in PROFILES if name not in profiles)
+    for setting in SETTINGS:
+        if not setting.key.startswith(absent):
             loading.decide(setting)
-        if setting.key == "openai.headers_env":
-            _finish_openai(loading)
-    _finish_profiles(loading)
-    for finish in (_finish_toolsets, _finish_manuals, _finish_state, _finish_instructions):
+    values = loading.values
+    values["model_profiles"] = MappingProxyType(
+        {name: _built(Profile, values, f"model_profiles.{name}.") for name in profiles}
+    )
+    for finish in (_finish_openai, _finish_toolsets, _finish_manuals, _finish_state, _finish_instructions):
         finish(loading)
-    prices: Mapping[str, Any] = values["prices"]
-    values["prices"] = MappingProxyType({model: ModelPrice(**price) for model, price in prices.items()})
-    if prices:
-        source = sources.pop("prices")
-        sources.update({f"prices.{model}.{name}": source for model, price in prices.items() for name in price})
+    findings = loading.findings
     if environ.get("RESEARCH_ON_EXIT", "").strip():
         findings.problem(f"RESEARCH_ON_EXIT: {LEAVES_RUNS}", "env RESEARCH_ON_EXIT", f"unset it; {CANCELS_RUNS}")
-    values["problems"] = findings.problems
-    if PROFILES[0] not in values["model_profiles"]:  # which fails only the tools without a profile of their own
-        what = f"{_ANSWER}: expected a profile, because tools without one of their own need it, got null"
+    values["prices"] = MappingProxyType({model: ModelPrice(**price) for model, price in values["prices"].items()})
+    values["problems"] = first_of(findings.problems)
+    if PROFILES[0] not in profiles:  # which fails only the tools without a profile of their own
+        what = "model_profiles.answer: expected a profile, because tools without one of their own need it, got null"
         findings.problem(what, loading.where(loading.file), "remove the null or set MODEL_ANSWER")
     return LoadedSettings(
         settings=_built(Settings, values),
-        sources=MappingProxyType(sources),
-        problems=findings.problems,
-        warnings=findings.warnings,
+        sources=MappingProxyType(loading.sources),
+        problems=first_of(findings.problems),
+        warnings=first_of(findings.warnings),
         config_file=loading.file.removeprefix("yaml:") or None,
     )
 
@@ -136,40 +139,15 @@ def _home(environ: Mapping[str, str]) -> Path | None:
         return None
 
 
-def _variables(environ: Mapping[str, str], findings: Findings) -> Iterator[tuple[str, _Given]]:
-    """Yield what the environment gives. An empty one counts as unset, but `DEBUG` switches the log off then."""
-    for setting in SETTINGS:
-        text = environ.get(setting.env, "").strip() if setting.env else ""
-        if setting.key == "server.debug":
-            yield from _debug(environ.get("DEBUG"), findings)
-        elif text and (
-            setting.key != "server.line_mode" or text == "1"
-        ):  # of which "1" alone says something (spec 5.4)
-            yield setting.key, _Given(f"env:{setting.env}", from_text(setting, text))
-
-
-def _debug(given: str | None, findings: Findings) -> Iterator[tuple[str, _Given]]:
-    text = "" if given is None else given.strip()
-    switch = ON_OFF.get(text.lower(), bool(text))
-    if "*" in text or "," in text:
-        what = f"DEBUG: ignored, because {findings.described(text)} looks like a filter meant for other programs"
-        findings.warning(what, "env DEBUG", "use 1, 0 or the path of a file")
-    elif given is not None:
-        yield "server.debug", _Given("env:DEBUG", switch)
-        if text and text.lower() not in ON_OFF:
-            yield "server.debug_file", _Given("env:DEBUG", text)
-
-
 class _Loading:
-    """The values decided so far, and what to decide the others from. `file` is the source of what the file says."""
+    """What is given, by dotted key, and what was decided so far. `file` is the source of what the file says."""
 
-    def __init__(
-        self, environ: Mapping[str, str], home: Path | None, findings: Findings, *, windows: bool | None
-    ) -> None:
+    def __init__(self, environ: Mapping[str, str], home: Path | None, *, windows: bool | None) -> None:
         self.environ = environ
         self.home = home
-        self.findings = findings
         self.windows = os.name == "nt" if windows is None else windows
+        self.findings = Findings()
+        self.findings.keep_secret(environ.get("OPENAI_API_KEY", ""))
         self.file = "yaml:"
         self.given: dict[str, _Given] = {}
         self.values: dict[str, Any] = {}
@@ -204,51 +182,93 @@ class _Loading:
             what = f"config file: expected a YAML file, but there is none at {self.where(self.file)}"
             self.findings.problem(what, "--config", "correct the path")
 
+    def read_variables(self) -> None:
+        """Read the environment. An empty variable counts as unset, but `DEBUG` switches the log off then."""
+        for setting in SETTINGS:
+            text = self.environ.get(setting.env, "").strip() if setting.env else ""
+            # Of MCP_LINE_MODE "1" alone says something (spec 5.4).
+            if text and setting.env != "DEBUG" and (setting.env != "MCP_LINE_MODE" or text == "1"):
+                self.given[setting.key] = _Given(f"env:{setting.env}", from_text(setting, text))
+        text = self.environ.get("DEBUG", "").strip()
+        if "*" in text or "," in text:
+            what = (
+                f"DEBUG: ignored, because {self.findings.described(text)} looks like a filter meant for other programs"
+            )
+            self.findings.warning(what, "env DEBUG", "use 1, 0 or the path of a file")
+        elif "DEBUG" in self.environ:
+            self.given["server.debug"] = _Given("env:DEBUG", ON_OFF.get(text.lower(), bool(text)))
+            if text and text.lower() not in ON_OFF:
+                self.given["server.debug_file"] = _Given("env:DEBUG", text)
+
+    def profiles(self) -> list[str]:
+        """Return the profiles that there are: those that the file holds, or of which a variable names the model.
+
+        The first exists by default, too, unless the file removes it with null.
+        """
+        found: list[str] = []
+        for name in PROFILES:
+            key = f"model_profiles.{name}"
+            model, in_file = self.given.get(f"{key}.model"), self.given.get(key)
+            if model is not None and model.source != self.file:
+                found.append(name)
+            elif in_file is not None and in_file.value is None:
+                self.sources[key] = self.file
+            elif in_file is not None or name == PROFILES[0]:
+                found.append(name)
+        return found
+
     def where(self, source: str) -> str:
         """Return a source as a finding names it."""
         kind, _, rest = source.partition(":")
         return f"env {rest}" if kind == "env" else self.findings.shown(rest, 300)
 
     def decide(self, setting: Setting) -> None:
-        """Decide one setting: what is given, else its default."""
-        self.values[setting.key], self.sources[setting.key] = setting.default, _DEFAULT
-        if (given := self.given.get(setting.key)) is not None:
-            try:
-                value = read(setting, given.value, self.findings)
-            except BadValue as bad:
-                if bad.within is None:
-                    self.refuse(setting.key, bad)
-                    return
-                value = bad.within if setting.form.kind == "integer" else float(bad.within)
-                what = f"{setting.key}: expected {setting.expected}, got {bad.got}, so {bad.within} is used"
-                self.findings.warning(what, self.where(given.source), _cure(given.source))
-            self.values[setting.key], self.sources[setting.key] = (
-                self._placed(setting, given.source, value),
-                given.source,
-            )
+        """Decide one setting: what is given, else that of the profile `answer`, else its default."""
+        key, given = setting.key, self.given.get(setting.key)
+        self._fall_back(setting)
+        if given is None:
+            return
+        try:
+            self.values[key], self.sources[key] = self._read(setting, given), given.source
+        except BadValue as bad:
+            if bad.within is None:
+                self.refuse(key, bad)
+                return
+            within = float(bad.within) if setting.form.kind == "number" else bad.within
+            self.values[key], self.sources[key] = within, given.source
+            self.warn(key, f"expected {setting.expected}, got {bad.got}, so {bad.within} is used", _cure(given.source))
 
-    def _placed(self, setting: Setting, source: str, value: object) -> object:
-        """Return a value; a path as one from the folder of the file, or from a home."""
-        if (
-            setting.form.kind not in PATHS
-            or not isinstance(value, str)
-            or (setting.key, value) == ("server.debug_file", "-")
-        ):
+    def _fall_back(self, setting: Setting) -> None:
+        self.values[setting.key] = self.values.get(setting.above, setting.default)
+        self.sources[setting.key] = self.sources.get(setting.above, _DEFAULT)
+
+    def _read(self, setting: Setting, given: _Given) -> object:
+        """Return a value as it is used. Members of a mapping join those of `answer`, and null takes one out."""
+        value = read(setting, given.value, self.findings)
+        if is_mapping(value):
+            members = {**self.values[setting.key], **value}
+            return MappingProxyType({name: each for name, each in members.items() if each is not None})
+        if setting.form.kind == "url" and isinstance(value, str):
+            return checked_base_url(value, self.findings, allow_http=self.values["openai.allow_http"])
+        is_path = setting.form.kind in PATHS and (setting.key, value) != ("server.debug_file", "-")
+        if not is_path or not isinstance(value, str):
             return value
         path = expanded(value, self.home, windows=self.windows)
-        path = Path(self.file.removeprefix("yaml:")).parent / path if source == self.file else path
+        path = Path(self.file.removeprefix("yaml:")).parent / path if given.source == self.file else path
         # A folder is opened later, maybe from another working directory.
         return str(absolute(path) if setting.form.kind == "folder" else path)
 
     def refuse(self, key: str, bad: BadValue, expected: str = "") -> None:
-        """Report a value as a problem, with the default in its place."""
-        source = self.given[key].source if key in self.given else self.file
-        kind, _, name = source.partition(":")
-        unset = f"set {name} where the client is started, or take it out of the client's entry"
-        cure = unset if kind == "env" and bad.got == UNFILLED else bad.cure or _cure(source)
-        what = f"{key}: expected {expected or BY_KEY[key].expected}, got {bad.got}"
+        """Report a value as a problem, with what stands in for it in its place."""
+        setting, source = BY_KEY[key], self.given[key].source if key in self.given else self.file
+        cure = bad.cure or _cure(source)
+        if bad.got == UNFILLED and source.startswith("env:"):
+            cure = (
+                f"set {source.removeprefix('env:')} where the client is started, or take it out of the client's entry"
+            )
+        what = f"{key}: expected {expected or setting.expected}, got {bad.got}"
         self.findings.problem(what, self.where(source), cure)
-        self.values[key], self.sources[key] = BY_KEY[key].default, _DEFAULT
+        self._fall_back(setting)
 
     def warn(self, key: str, what: str, cure: str) -> None:
         """Report what is odd about a value that is given."""
@@ -261,49 +281,30 @@ class _Loading:
         return None if found is None else str(absolute(found / FOLDER))
 
 
-def _cure(source: str) -> str:
-    cures = {
-        "env": "correct it or unset it",
-        "yaml": "correct or remove it",
-        "cli": "correct the option or leave it out",
-    }
-    return cures[source.partition(":")[0]]
-
-
 def _finish_openai(loading: _Loading) -> None:
-    """Decide the key, and the values of headers."""
-    values, sources = loading.values, loading.sources
+    """Take the key, and the values of headers, out of the environment."""
+    values, environ, findings = loading.values, loading.environ, loading.findings
     variable: str = values["openai.api_key_env"]
     # What else is wrong with the form of a key is said by the call that needs it.
-    given = loading.environ.get(variable, "")
+    given = environ.get(variable, "")
     api_key = given.strip() or given or None
-    loading.findings.keep_secret(given)
     if api_key is not None and api_key != given:
         what = f"{variable}: the key has blanks or a line break around it, which are left out"
-        loading.findings.warning(what, f"env {variable}", "set it without them")
+        findings.warning(what, f"env {variable}", "set it without them")
     values["openai.api_key"] = api_key
-    sources["openai.api_key_present"] = f"env:{variable}" if api_key is not None else _DEFAULT
-    if sources["openai.headers_env"] != _DEFAULT:
-        from responses_mcp.settings.address import header_values  # noqa: PLC0415 - most servers have none
-
-        source = sources.pop("openai.headers_env")
-        headers = header_values(values["openai.headers_env"], loading.environ, loading.findings, loading.where(source))
-        values["openai.headers_env"] = MappingProxyType({name: variable for name, (variable, _) in headers.items()})
-        values["openai.headers"] = MappingProxyType({name: value for name, (_, value) in headers.items()})
-        named = {f"openai.headers_env.{name}": source for name in headers}
-        sources.update(named or {"openai.headers_env": _DEFAULT})
-    _check_address(loading, "openai.base_url")
-
-
-def _check_address(loading: _Loading, key: str) -> None:
-    if loading.sources[key] != _DEFAULT:
-        from responses_mcp.settings.address import checked_base_url  # noqa: PLC0415 - the default needs no check
-
-        allow_http = loading.values["openai.allow_http"]
-        try:
-            loading.values[key] = checked_base_url(loading.values[key], loading.findings, allow_http=allow_http)
-        except BadValue as bad:
-            loading.refuse(key, bad)
+    loading.sources["openai.api_key_present"] = f"env:{variable}" if api_key is not None else _DEFAULT
+    headers = dict[str, str]()
+    for header, name in values["openai.headers_env"].items():
+        value = environ.get(name, "").strip(" ")
+        if value and value.isascii() and value.isprintable() and not any(map(is_unfilled, value.split())):
+            headers[header] = value
+            continue
+        got = UNFILLED if any(map(is_unfilled, value.split())) else "other characters (not shown)" if value else "none"
+        what = f"openai.headers_env.{header}: expected a value of printable ASCII in the environment variable {name}"
+        passing = f"let the client's entry pass it on ({program('install', 'CLIENT', '--write')})"
+        cure = f"set {name} where the client is started and {passing}, or remove the header"
+        findings.problem(f"{what}, got {got}", loading.where(loading.sources["openai.headers_env"]), cure)
+    values["openai.headers"] = MappingProxyType(headers)
 
 
 def _finish_toolsets(loading: _Loading) -> None:
@@ -323,13 +324,11 @@ def _finish_toolsets(loading: _Loading) -> None:
 
 def _finish_manuals(loading: _Loading) -> None:
     """Check the root of manuals; with one, an index folder that nobody named is in the user's caches."""
-    _check_address(loading, "manuals.embeddings.base_url")
     root = loading.values["manuals.root"]
     if root is None:
         return
     if not os.path.isdir(root):  # noqa: PTH112 - unlike Path.is_dir it raises nothing
-        shown = loading.findings.shown(root, 300)
-        what = f"there is no such folder, so there are no manuals: {shown}"
+        what = f"there is no such folder, so there are no manuals: {loading.findings.shown(root, 300)}"
         loading.warn("manuals.root", what, "create it or correct the path, in which no variables are filled in")
     if loading.values["manuals.index_dir"] is None:
         loading.values["manuals.index_dir"] = loading.folder("cache")
@@ -348,67 +347,26 @@ def _finish_state(loading: _Loading) -> None:
         loading.refuse(key, BadValue("a limit without it", cure=cure), expected)
 
 
-def _finish_profiles(loading: _Loading) -> None:
-    """Decide the profiles: one exists if the file holds it or a variable names its model.
-
-    The first exists by default too, unless the file removes it with null. Fields that a profile lacks are those of
-    the first, with their source.
-    """
-    profiles: dict[str, Profile] = {}
-    for name in PROFILES:
-        at = f"{_PROFILES}{name}"
-        model, in_file = loading.given.get(f"{at}.model"), loading.given.get(at)
-        if model is None or model.source == loading.file:
-            if in_file is None and name != PROFILES[0]:
-                continue
-            if in_file is not None and in_file.value is None:
-                loading.sources[at] = loading.file
-                continue
-        for setting in SETTINGS:
-            if setting.key.startswith(f"{at}."):
-                loading.decide(setting)
-                _inherit(loading, setting, f"{_ANSWER}{setting.key.removeprefix(at)}")
-        profiles[name] = _built(Profile, loading.values, f"{at}.")
-    loading.values["model_profiles"] = MappingProxyType(profiles)
-
-
-def _inherit(loading: _Loading, setting: Setting, above: str) -> None:
-    """Take a field, or member of a mapping, that a profile lacks from the first; null takes a member out."""
-    values, sources, key = loading.values, loading.sources, setting.key
-    if setting.form.kind == "mapping":
-        source = sources.pop(key)
-        own: Mapping[str, object] = values[key] or {}
-        members: dict[str, object] = {**values.get(above, {}), **own}
-        values[key] = MappingProxyType({name: each for name, each in members.items() if each is not None})
-        for name in values[key]:
-            sources[f"{key}.{name}"] = source if name in own else sources[f"{above}.{name}"]
-        return
-    if values[key] in (None, ()):
-        values[key], sources[key] = values.get(above, BY_KEY[above].default), sources.get(above, _DEFAULT)
-    if values[key] in (None, ()):  # it is not sent
-        del sources[key]
-
-
 def _finish_instructions(loading: _Loading) -> None:
-    values, key = loading.values, "policy.system.path"
+    """Read the text of the user's policy, if that is the source of the instructions."""
+    values, sources, key = loading.values, loading.sources, "policy.system.path"
     path = values[key]
-    if values["policy.system.source"] == "file":
-        if key not in loading.given:
-            cure = "add the path or set the source to builtin"
-            loading.refuse(key, BadValue("none", cure=cure), "the path of a file, because policy.system.source is file")
-        elif path is not None:
-            from responses_mcp.settings import system_policy  # noqa: PLC0415 - few starts need the text
-
-            built_in = system_policy.built_in(values["locale.time_zone"])
-            values["policy.instructions"] = system_policy.instructions_from(
-                Path(path),
-                values["policy.system.merge"],
-                built_in,
-                loading.where(loading.sources[key]),
-                loading.findings,
-            )
+    sources["policy.instructions"] = sources["policy.system.source"]
+    if values["policy.system.source"] == "builtin":
+        if path is not None:
+            cure = "set the source to file or remove the path"
+            loading.warn(key, "this file is not used, because policy.system.source is builtin", cure)
     elif path is not None:
-        cure = "set the source to file or remove the path"
-        loading.warn(key, "this file is not used, because policy.system.source is builtin", cure)
-    for name in ("revision", "sha256", "length"):
-        loading.sources[f"policy.instructions.{name}"] = loading.sources["policy.system.source"]
+        from responses_mcp.settings import system_policy  # noqa: PLC0415 - few starts need the text
+
+        built_in = system_policy.built_in(values["locale.time_zone"])
+        where, merge = loading.where(sources[key]), values["policy.system.merge"]
+        text = system_policy.instructions_from(Path(path), merge, built_in, where, loading.findings)
+        values["policy.instructions"] = text
+    elif key not in loading.given:
+        cure = "add the path or set the source to builtin"
+        loading.refuse(key, BadValue("none", cure=cure), "the path of a file, because policy.system.source is file")
+
+
+def _cure(source: str) -> str:
+    return _CURES[source.partition(":")[0]]

@@ -14,12 +14,11 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
 from responses_mcp.settings import setting as form
-from responses_mcp.settings.setting import Between, Env, Form
+from responses_mcp.settings.setting import Between, Env, one_of
 
 SEARCH_EFFORT = "low"  # what the profile `search` has of its own; the rest it takes from `answer`
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 VERBOSITIES = ("low", "medium", "high")
-TOOLSETS = ("answer", "manuals", "search", "research")
 FileType = Literal["md", "markdown", "mdx", "txt", "rst", "adoc", "org", "html", "ipynb", "docx", "pdf", "man", "json"]
 FILE_TYPES: tuple[FileType, ...] = get_args(FileType)  # which manuals can be served
 SERVICE_TIERS = ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast")
@@ -30,9 +29,13 @@ _CALL_MS = Between(1, 86_400_000, default_below=True)  # a day
 _RUN_MS = Between(1, 604_800_000, default_below=True)
 _HOUR_MS = Between(0, 3_600_000)
 _WEIGHT = Between(0, 100)
+_GAPS = Between(-1, 1_000_000)
 _MONEY = Between(0, 1_000_000)  # US dollars
+_MESSAGE = Between(0, _LARGE, least=4096)
 _COUNT = Between(0, _LARGE)
 
+_EFFORT = one_of(*EFFORTS)
+_VERBOSITY = one_of(*VERBOSITIES)
 _Text = Annotated[str, form.TEXT]
 _Address = Annotated[str, form.URL]
 _File = Annotated[str, form.FILE]
@@ -49,19 +52,20 @@ def _nothing() -> Mapping[str, Any]:
 class Profile:
     """A model and how it should work, for one tool (spec 3.0.1). The mappings go to the API as they are."""
 
-    model: Annotated[_Text, "Model id that the tool calls."] = "gpt-5.2"
+    model: Annotated[_Text, Env("MODEL_ANSWER"), "Model id that the tool calls."] = "gpt-5.2"
     reasoning_effort: Annotated[
         str,
-        Form("choice", "one of", choices=EFFORTS),
-        "Reasoning effort. If the model refuses it, the nearest that it lists is used.",
+        _EFFORT,
+        Env("ANSWER_EFFORT"),
+        "Reasoning effort. If the model refuses it, the nearest that it has is used.",
     ] = "medium"
-    verbosity: Annotated[
-        str, Form("choice", "one of", choices=VERBOSITIES), "Length of the answer, for models that know it."
-    ] = "medium"
+    verbosity: Annotated[str, _VERBOSITY, Env("ANSWER_VERBOSITY"), "Length of the answer, for models that know it."] = (
+        "medium"
+    )
     background: Annotated[
         bool | None,
-        "Answer in background mode, where the API has it and `request` has no `store: false`: a stream that breaks is "
-        "taken up again, and a cancelled call is cancelled at the API too. Not for `search`.",
+        "Answer in background mode, unless `request` has `store: false`: a stream that breaks is taken up again, and a "
+        "cancelled call is cancelled at the API too. Not for `search`.",
     ] = None
     blocked_domains: Annotated[_Domains, "Domains that are neither searched nor cited, subdomains included."] = ()
     request: Annotated[
@@ -104,10 +108,10 @@ class OpenAISettings:
     """Where the API is and how to be let in. `api_key` and `headers` hold secrets, which no output shows."""
 
     api_key_env: Annotated[str, form.ENV_NAME, "Environment variable that holds the API key."] = "OPENAI_API_KEY"
+    allow_http: Annotated[bool, "Let `openai.base_url` be http on a host that is not loopback."] = False
     base_url: Annotated[
         _Address, Env("OPENAI_BASE_URL"), "Where the API is: https, or http as `openai.allow_http` says."
     ] = "https://api.openai.com/v1"
-    allow_http: Annotated[bool, "Let `openai.base_url` be http on a host that is not loopback."] = False
     headers_env: Annotated[
         Mapping[str, str], form.HEADERS, "Extra request headers: name to the environment variable of its value."
     ] = field(default_factory=_nothing)
@@ -130,27 +134,19 @@ class RequestSettings:
     handoff_ms: Annotated[
         int,
         _HOUR_MS,
-        Env("OPENAI_HANDOFF_MS"),
         "Milliseconds after which a call of an answer tool becomes a run of research, whose id is its answer; 0 means "
         "never. Needs the toolset `research`.",
     ] = 0
     task_after_ms: Annotated[
-        int,
-        _HOUR_MS,
-        Env("OPENAI_TASK_AFTER_MS"),
-        "Milliseconds after which a call of an answer tool in background mode becomes a task of MCP, for clients that "
-        "take tasks.",
+        int, _HOUR_MS, "Milliseconds after which a call in background mode becomes a task, for clients that take tasks."
     ] = 10_000
-    max_retries: Annotated[
-        int, Between(0, 10), Env("OPENAI_MAX_RETRIES"), "Retries after the first request: 429, 5xx, lost connections."
-    ] = 3
-    max_connections: Annotated[
-        int, Between(1, 10_000), Env("OPENAI_MAX_CONNECTIONS"), "Connections to the API at once; further calls wait."
-    ] = 256
-    max_reply_bytes: Annotated[int, Between(2**16, 2**26), "Largest reply, or event of a stream, in bytes."] = 2**23
-    propagate_trace: Annotated[bool, "Send the trace headers of a request's `_meta` to the API."] = False
+    max_retries: Annotated[int, Between(0, 10), "Retries after the first request: 429, 5xx, lost connections."] = 3
+    max_connections: Annotated[int, Between(1, 10_000), "Connections to the API at once; further calls wait."] = 256
+    max_reply_bytes: Annotated[int, Between(2**16, 2**26), Env(None), "Largest reply, or event of a stream."] = 2**23
+    propagate_trace: Annotated[bool, Env(None), "Send the trace headers of a request's `_meta` to the API."] = False
     trust_env: Annotated[
         bool,
+        Env(None),
         "Follow `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` and `SSL_CERT_DIR`. Without them "
         "there is no proxy, and the certificates of the package certifi are trusted.",
     ] = True
@@ -160,13 +156,10 @@ class RequestSettings:
 class SystemPolicy:
     """Which text becomes the model's instructions (spec 4): built in, or a file merged with it."""
 
-    source: Annotated[
-        Literal["builtin", "file"], "Where the model's instructions come from: built in, or `policy.system.path`."
-    ] = "builtin"
+    source: Annotated[Literal["builtin", "file"], "Whether the model's instructions are in `path`."] = "builtin"
     path: Annotated[_File | None, "Text (UTF-8, at most 256 KiB); relative to the folder of the YAML file."] = None
     merge: Annotated[
-        Literal["replace", "prepend", "append"],
-        "Where the file goes: in place of the built-in policy, before or after it.",
+        Literal["replace", "prepend", "append"], "Whether the file replaces the built-in policy or joins it."
     ] = "replace"
 
 
@@ -174,9 +167,7 @@ class SystemPolicy:
 class PolicySettings:
     """Citations shown, and the model's instructions: the text resolved at load; None stands for the built-in one."""
 
-    max_citations: Annotated[
-        int, Between(1, 10, strict=True), Env("MAX_CITATIONS"), "Citations in an answer at most."
-    ] = 3
+    max_citations: Annotated[int, Between(1, 10, strict=True), Env("MAX_CITATIONS"), "Most citations in an answer."] = 3
     system: SystemPolicy = field(default_factory=SystemPolicy)
     instructions: str | None = field(default=None, repr=False)
 
@@ -240,10 +231,8 @@ class CacheSettings:
     sim_threshold: Annotated[
         float, Between(0, 1), "How alike two questions must be to share a result, if an embedding host compares them."
     ] = 0.92
-    max_summary_gap: Annotated[
-        int, Between(-1, 1_000_000), "A kept result with more gaps is searched again; -1 means never."
-    ] = -1
-    max_summary_conflict: Annotated[int, Between(-1, 1_000_000), "No effect: a search counts no conflicts."] = -1
+    max_summary_gap: Annotated[int, _GAPS, "A kept result with more gaps is searched again; -1 means never."] = -1
+    max_summary_conflict: Annotated[int, _GAPS, "No effect: a search counts no conflicts."] = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,10 +244,7 @@ class EmbeddingsSettings:
         "Who compares meanings in a search. `api` sends the questions, and the texts of the manuals once, to an "
         "`/embeddings` endpoint; `wordllama` works on this machine, for English, and needs the extra `semantic`.",
     ] = "none"
-    base_url: Annotated[
-        _Address | None,
-        "Where `/embeddings` is, if not at `openai.base_url`. It gets the same key and headers, under the same rules.",
-    ] = None
+    base_url: Annotated[_Address | None, "Where `/embeddings` is, if not at `openai.base_url`. It gets the key."] = None
     model: Annotated[_Text, "Model id that the provider `api` is asked for."] = "text-embedding-3-small"
     dimensions: Annotated[int, Between(0, 4096), "Length of the vectors of `api`; 0 means the model's own."] = 0
 
@@ -270,9 +256,7 @@ class ManualsSettings:
     Both paths are absolute once loaded. Without an `index_dir` the index is in memory; loading fills one in.
     """
 
-    root: Annotated[
-        _Folder | None, "Folder that holds the manuals, one folder each; relative to that of the YAML file."
-    ] = None
+    root: Annotated[_Folder | None, "Folder that holds the manuals; relative to that of the YAML file."] = None
     exclude: Annotated[_Names, "Patterns of what to leave out, as in a `.gitignore`; `!` keeps some."] = _EXCLUDED
     formats: Annotated[
         tuple[str, ...],
@@ -297,9 +281,7 @@ class ResearchSettings:
     keep_days: Annotated[int, Between(1, 365), "Days for which a run can be asked for."] = 7
     max_running: Annotated[int, Between(1, 1_000), "Runs at once, of all servers; more are refused."] = 8
     timeout_ms: Annotated[int, _RUN_MS, "Milliseconds for a run once it is sent; then it is cancelled."] = 3_600_000
-    stores: Annotated[
-        tuple[str, ...], form.STORES, "Vector stores that a question may have searched, each as `name=id`."
-    ] = ()
+    stores: Annotated[tuple[str, ...], form.STORES, "Vector stores that a question may have searched."] = ()
     store: Annotated[bool, "Whether the API keeps runs. `false` ends a run with its server or connection."] = True
 
 
@@ -338,38 +320,31 @@ class ServerSettings:
     """The stdio server: debug output, limits in bytes and calls, and how tool failures reach clients."""
 
     debug: Annotated[bool, Env("DEBUG"), "Debug log on stderr. `DEBUG` also takes the path of a log file."] = False
-    debug_file: Annotated[
-        _File | None, Env(None), "File for the debug log, too; relative to the folder of the YAML file."
-    ] = None
+    debug_file: Annotated[_File | None, Env(None), "File for the log, too; relative to that of the YAML file."] = None
     show_config_on_start: Annotated[bool, Env(None), "Print the effective configuration on stderr, then serve."] = False
-    line_mode: Annotated[bool, "Answer in lines of JSON from the start. Of the variable only the value 1 counts."] = (
-        False
-    )
+    line_mode: Annotated[bool, "Answer in lines of JSON from the start. Of the variable only 1 counts."] = False
     toolsets: Annotated[
         tuple[str, ...] | None,
-        Form("list", "a list of toolset names", choices=TOOLSETS),
+        form.TOOLSETS,
         "Toolsets to offer; `answer` is always among them, `manuals` needs `manuals.root`. Without a list, `manuals` "
         "come with a root. `search` and `research` are there only where they are listed.",
     ] = None
     tool_errors: Annotated[
         Literal["auto", "error", "result"],
-        "How clients of the older protocol learn of a failed tool: a JSON-RPC error, or a result with `isError`. "
-        "`auto` is `result` for clients that are known to drop the details of errors, and `error` for all others.",
+        "How older clients learn of a failed tool: a JSON-RPC error, or a result with `isError`. `auto` is `result` "
+        "for clients that are known to drop the details of errors, and `error` for all others.",
     ] = "auto"
     instructions: Annotated[bool, "Tell the client's model, in the handshake, when to prefer these tools."] = False
     prompts: Annotated[
         bool | None,
-        "Offer prompts, which clients show as slash commands. Not set, they are offered in revision 2026-07-28 of the "
-        "protocol and not in 2025-06-18.",
+        "Offer prompts, which clients show as slash commands. Not set, only revision 2026-07-28 has them.",
     ] = None
     watch_parent: Annotated[
         bool,
         "End when the process that started the server is gone, no call is in flight and nothing is heard for some "
         "seconds. Switch it off for a launcher that ends while the client goes on.",
     ] = True
-    max_message_bytes: Annotated[
-        int, Between(0, _LARGE, least=4096), "Largest message that is read, in bytes; 0 means no limit."
-    ] = 2**24
+    max_message_bytes: Annotated[int, _MESSAGE, "Largest message that is read, in bytes; 0 means no limit."] = 2**24
     max_unsent_bytes: Annotated[
         int, Between(1, _LARGE), "Bytes of output that may wait for a client that does not read, before calls wait too."
     ] = 2**26
@@ -411,7 +386,7 @@ class Settings:
     """
 
     openai: OpenAISettings = field(default_factory=OpenAISettings)
-    request: RequestSettings = field(default_factory=RequestSettings)
+    request: Annotated[RequestSettings, Env("OPENAI")] = field(default_factory=RequestSettings)
     model_profiles: Mapping[str, Profile] = field(default_factory=_answer_only)
     policy: PolicySettings = field(default_factory=PolicySettings)
     search: Annotated[SearchSettings, Env("SEARCH")] = field(default_factory=SearchSettings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from types import MappingProxyType
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from responses_mcp.secrets import Redact, Redactor
 from responses_mcp.settings.findings import printable
 from responses_mcp.settings.load import LoadedSettings
-from responses_mcp.settings.model import Settings
+from responses_mcp.settings.model import ModelPrice, Profile, Settings
 
 
 def show_config(
@@ -28,53 +28,46 @@ def show_config(
     """
     import json  # noqa: PLC0415 - one command needs it
 
-    settings = loaded.settings
-    document: dict[str, Any] = {
+    redact = Redactor(loaded.settings.openai.secrets)
+    effective = _effective(loaded, redact)
+    document: dict[str, object] = {
         "version": version,
-        "sources": {key: loaded.sources[key] for key in sorted(loaded.sources, key=_section)},
-        "effective": _effective(settings, loaded.sources),
-        "warnings": list(loaded.warnings),
+        "sources": dict(_sources(effective, loaded.sources)),
+        "effective": effective,
+        "warnings": loaded.warnings,
     }
     if sent:
         document["sent"] = {name: {"reasoning_effort": each[0], "verbosity": each[1]} for name, each in sent.items()}
     if loaded.problems:
-        document["problems"] = list(loaded.problems)
+        document["problems"] = loaded.problems
     if key_problem is not None:
         document["key_problem"] = key_problem
-    return json.dumps(_clean(document, Redactor(settings.openai.secrets)), ensure_ascii=False, indent=2)
+    return json.dumps(_shown(document, redact), ensure_ascii=False, indent=2)
 
 
-def _section(key: str) -> int:
-    return list(Settings.__dataclass_fields__).index(key.partition(".")[0])
-
-
-def _effective(settings: Settings, sources: Mapping[str, str]) -> dict[str, Any]:
-    effective = _shown(settings)
+def _effective(loaded: LoadedSettings, redact: Redact) -> dict[str, Any]:
+    settings = loaded.settings
+    effective: dict[str, Any] = _shown(settings, redact)
     del effective["problems"]
     effective["openai"]["api_key_present"] = settings.openai.api_key is not None
-    for key in sources:
+    for key in loaded.sources:
         if key.startswith("model_profiles.") and key.count(".") == 1:  # which was removed
             effective["model_profiles"][key.partition(".")[2]] = None
     effective["policy"]["instructions"] = _instructions(settings)
     return effective
 
 
-def _shown(section: Any) -> dict[str, Any]:
-    """Return a section as JSON, without secrets; of profiles and prices only what they have."""
-    shown: dict[str, Any] = {}
-    for each in fields(section):
-        value = getattr(section, each.name)
-        if is_dataclass(value):
-            shown[each.name] = _shown(value)
-        elif each.name in {"model_profiles", "prices"}:
-            shown[each.name] = {name: _without_empty(_shown(one)) for name, one in value.items()}
-        elif each.repr:
-            shown[each.name] = value
-    return shown
-
-
-def _without_empty(tree: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in tree.items() if value not in (None, (), {})}
+def _sources(
+    tree: Mapping[str, Any], sources: Mapping[str, str], at: str = "", above: str = ""
+) -> Iterator[tuple[str, str]]:
+    """Yield the key of each value with where it came from: a source of its own, or that of what it is in."""
+    for name, value in tree.items():
+        key = f"{at}{name}"
+        source = sources.get(key, above)
+        if isinstance(value, Mapping) and value:
+            yield from _sources(value, sources, f"{key}.", source)  # pyright: ignore[reportUnknownArgumentType]
+        elif source:
+            yield key, source
 
 
 def _instructions(settings: Settings) -> dict[str, Any]:
@@ -92,11 +85,16 @@ def _instructions(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _clean(value: Any, redact: Redact) -> Any:
+def _shown(value: Any, redact: Redact) -> Any:
+    """Return what JSON can say of a value, without secrets; of profiles and prices only what they have."""
+    if is_dataclass(value):
+        tree = {each.name: getattr(value, each.name) for each in fields(value) if each.repr}
+        is_whole = not isinstance(value, Profile | ModelPrice)
+        value = {name: each for name, each in tree.items() if is_whole or each not in (None, (), {})}
     if isinstance(value, str):
         return printable(redact(value))
     if isinstance(value, Mapping):
-        return {_clean(key, redact): _clean(item, redact) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {_shown(key, redact): _shown(item, redact) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, list | tuple):
-        return [_clean(item, redact) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        return [_shown(item, redact) for item in value]  # pyright: ignore[reportUnknownVariableType]
     return value

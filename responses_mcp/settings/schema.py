@@ -6,7 +6,7 @@ The rows are the annotated fields of `model`; to add a setting, add one there. K
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import NoneType
 from typing import Any, Final, Literal, get_args, get_origin
@@ -14,20 +14,12 @@ from typing import Any, Final, Literal, get_args, get_origin
 from responses_mcp.settings.address import NETWORK_VARIABLES
 from responses_mcp.settings.model import SEARCH_EFFORT, Profile, Settings
 from responses_mcp.settings.setting import PATHS as OF_PATHS
-from responses_mcp.settings.setting import Between, Env, Form, Setting
+from responses_mcp.settings.setting import Between, Env, Form, Setting, one_of
 
 PROFILES: Final = ("answer", "answer_detailed", "answer_quick", "search")
 """Names that `model_profiles` may hold (spec 3.0, and ours); the others take what they lack from the first."""
 
-_PROFILE_ENV: Final = {
-    "model_profiles.answer.model": "MODEL_ANSWER",
-    "model_profiles.answer.reasoning_effort": "ANSWER_EFFORT",
-    "model_profiles.answer.verbosity": "ANSWER_VERBOSITY",
-    "model_profiles.answer_detailed.model": "MODEL_DETAILED",
-    "model_profiles.answer_quick.model": "MODEL_QUICK",
-    "model_profiles.search.model": "MODEL_SEARCH",
-}
-_OF_TYPES: Final[Mapping[type, Form]] = {
+_OF_TYPES: Final = {
     int: Form("integer", "an integer"),
     float: Form("number", "a number"),
     bool: Form("boolean", "true or false"),
@@ -45,15 +37,23 @@ def _rows(section: Any, at: str = "", variables: str | None = None) -> Iterator[
         key, marks = f"{at}{each.name}", getattr(each.type, "__metadata__", ())
         env = next((mark for mark in marks if isinstance(mark, Env)), None)
         if (inner := section_of(each.type)) is not None:
-            yield from _rows(inner, f"{key}.", variables if env is None else env.name)
+            yield from _rows(inner, f"{key}.", env.name if env is not None else variables)
         elif key == "model_profiles":
-            for name in PROFILES:
-                for row in _rows(Profile, f"{key}.{name}."):
-                    default = row.default if name == PROFILES[0] else None
-                    is_effort = row.key == "model_profiles.search.reasoning_effort"
-                    yield row._replace(env=_PROFILE_ENV.get(row.key), default=SEARCH_EFFORT if is_effort else default)
+            of_first = [*_rows(Profile, f"{key}.{PROFILES[0]}.")]
+            yield from of_first
+            yield from (_of_profile(name, row) for name in PROFILES[1:] for row in of_first)
         elif marks:
-            yield _row(key, env.name if env is not None else variables and f"{variables}_{each.name.upper()}", each)
+            usual = variables and f"{variables}_{each.name.upper()}"
+            yield _row(key, env.name if env is not None else usual, each)
+
+
+def _of_profile(name: str, of_first: Setting) -> Setting:
+    """Return a row of the first profile as that of another."""
+    field = of_first.key.rpartition(".")[2]
+    key, env = f"model_profiles.{name}.{field}", f"MODEL_{name.rpartition('_')[2].upper()}"
+    if key == "model_profiles.search.reasoning_effort":
+        return of_first._replace(key=key, env=None, default=SEARCH_EFFORT)
+    return of_first._replace(key=key, env=env if field == "model" else None, above=of_first.key)
 
 
 def _row(key: str, env: str | None, field: Field[Any]) -> Setting:
@@ -62,7 +62,7 @@ def _row(key: str, env: str | None, field: Field[Any]) -> Setting:
     bare = next((each for each in get_args(whole) if each is not NoneType), whole)
     marks += getattr(bare, "__metadata__", ())
     if get_origin(whole) is Literal:
-        marks.append(Form("choice", "one of", choices=get_args(whole)))
+        marks.append(one_of(*get_args(whole)))
     form = next((mark for mark in marks if isinstance(mark, Form)), None) or _OF_TYPES[bare]
     bounds = next((mark for mark in marks if isinstance(mark, Between)), Between(0, 0))
     doc = next(mark for mark in marks if isinstance(mark, str))
@@ -71,6 +71,7 @@ def _row(key: str, env: str | None, field: Field[Any]) -> Setting:
 
 
 SETTINGS: Final = tuple(_rows(Settings))
+BY_KEY: Final = {setting.key: setting for setting in SETTINGS}
 
 READ_BY_SERVER: Final = tuple(dict.fromkeys((*(row.env for row in SETTINGS if row.env), *NETWORK_VARIABLES)))
 """The variables that a server reads: those of settings, of proxies and of certificates."""
@@ -80,10 +81,8 @@ PATHS: Final = frozenset(
 )
 """Those of them that hold paths; the last one may hold several."""
 
-BY_KEY: Final = {setting.key: setting for setting in SETTINGS}
-
-SECTIONS: Final = frozenset(
-    setting.key.rsplit(".", depth)[0] for setting in SETTINGS for depth in range(1, setting.key.count(".") + 1)
+SECTIONS: Final = dict.fromkeys(
+    setting.key.rsplit(".", depth)[0] for setting in SETTINGS for depth in range(setting.key.count("."), 0, -1)
 )
 """Keys that hold further keys."""
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, TypeGuard
 
 from responses_mcp.secrets import is_unfilled
 from responses_mcp.settings.findings import Findings
 
-Kind = Literal[
-    "integer", "number", "boolean", "choice", "text", "url", "env_name", "time_zone", "path", "folder",
-    "list", "mapping",
-]  # fmt: skip
+Kind = Literal["integer", "number", "boolean", "text", "url", "time_zone", "path", "folder", "list", "mapping"]
 
 MOST_ITEMS: Final = 100
 """The web search tool takes no more allowed domains than this."""
@@ -27,11 +24,17 @@ OWN_MEMBERS: Final = (
 
 _WORDS: Final = {"yes": True, "on": True, "no": False, "off": False}  # which YAML 1.1 takes for booleans
 ON_OFF: Final = {**_WORDS, "true": True, "1": True, "false": False, "0": False}
+NUMBERS: Final = ("integer", "number")
 PATHS: Final = ("path", "folder")
 
 _NUMBER: Final = r"[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})"
 _PATH: Final = r"(?=.*\S)(?![\"'])[^\x00-\x1f\x7f]{1,4096}"  # cmd.exe keeps quotation marks in a variable
 _NAME: Final = r"[^\s,\x00-\x1f\x7f]{1,253}"
+_HEADER: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}"
+_OF_THE_REQUEST: Final = (
+    *("connection", "content-length", "content-type", "expect", "host", "keep-alive", "proxy-connection"),
+    *("te", "trailer", "transfer-encoding", "upgrade"),
+)  # headers that would break its framing
 _HIGHEST_PRICE: Final = 1_000_000  # US dollars
 
 
@@ -52,20 +55,21 @@ class Between(NamedTuple):
 class Form(NamedTuple):
     """The form of a value that its type does not say.
 
-    `pattern` is that of a text, or of each item of a list; `choices` are all that such a text may be. `wrong`
-    are members that a mapping may not have, with the cure for each.
+    `pattern` is that of a text, or of each item of a list; `choices` are all that such a text may be. A wrong text is
+    not shown if it `may_be_key`. `wrong` are members that a mapping may not have, with the cure for each.
     """
 
     kind: Kind
     expected: str
     pattern: str = r"\S{1,256}"
     choices: tuple[str, ...] = ()
+    may_be_key: bool = False
     wrong: tuple[tuple[str, str], ...] = ()
 
 
 TEXT: Final = Form("text", "text without blanks")
 URL: Final = Form("url", "an absolute https URL with a host and without query or fragment")
-ENV_NAME: Final = Form("env_name", "the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]{0,254}")
+ENV_NAME: Final = Form("text", "the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]{0,254}", may_be_key=True)
 TIME_ZONE: Final = Form("time_zone", "the name of a time zone, such as Europe/Berlin or UTC")
 FILE: Final = Form("path", "the path of a file", _PATH)
 FOLDER: Final = Form("folder", "the path of a folder", _PATH)
@@ -76,19 +80,26 @@ STORES: Final = Form(
     f"a list of at most {MOST_ITEMS} vector stores as name=id, such as docs=vs_0123",
     r"[^\s,=]{1,100}=[^\s,]{1,150}",
 )
+TOOLSETS: Final = Form("list", "a list of toolset names", choices=("answer", "manuals", "search", "research"))
 HEADERS: Final = Form("mapping", "a mapping of header names to names of environment variables")
 PRICES: Final = Form(
     "mapping", "a mapping of model ids to mappings with input, output and maybe cached_input, web_search"
 )
 _WRITTEN: Final = "remove it, since the server writes it itself"
-_THRESHOLD: Final = "write ranking_options.score_threshold"
 REQUEST: Final = Form(
     "mapping", "members of the body of a request", wrong=tuple((name, _WRITTEN) for name in OWN_MEMBERS)
 )
 WEB_SEARCH: Final = Form("mapping", "members of the tool that searches the web", wrong=(("type", _WRITTEN),))
 FILE_SEARCH: Final = Form(
-    "mapping", "members of the tool that searches files", wrong=(("type", _WRITTEN), ("score_threshold", _THRESHOLD))
+    "mapping",
+    "members of the tool that searches files",
+    wrong=(("type", _WRITTEN), ("score_threshold", "write ranking_options.score_threshold")),
 )
+
+
+def one_of(*choices: str) -> Form:
+    """Return the form of a text that is one of these words."""
+    return Form("text", "one of", choices=choices)
 
 
 class Env(NamedTuple):
@@ -98,7 +109,10 @@ class Env(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """One row of the table: the dotted key, what a value must be, what it is for, its variable and its default."""
+    """One row of the table: the dotted key, what a value must be, what it is for, its variable and its default.
+
+    `above` is the key of the profile `answer` whose value stands in for a missing one.
+    """
 
     key: str
     form: Form
@@ -106,16 +120,16 @@ class Setting(NamedTuple):
     env: str | None = None
     bounds: Between = Between(0, 0)
     default: object = None
+    above: str = ""
 
     @property
     def expected(self) -> str:
         """What a value has to be, as the words after "expected" in a message."""
         low, high, *_, least = self.bounds
-        bounds = f" from {least or low} to {high}" if self.form.kind in {"integer", "number"} else ""
-        bounds += ", or 0" if least else ""
+        if self.form.kind in NUMBERS:
+            return f"{self.form.expected} from {least or low} to {high}{', or 0' if least else ''}"
         words = ", ".join(self.form.choices)
-        listed = f" ({words})" if self.form.kind == "list" else f" {words}"
-        return f"{self.form.expected}{bounds}{listed if words else ''}"
+        return f"{self.form.expected}{words and (f' ({words})' if self.form.kind == 'list' else f' {words}')}"
 
 
 UNFILLED: Final = "a placeholder left unfilled (not shown)"
@@ -127,7 +141,7 @@ class BadValue(Exception):
     A number that is out of range has `within`, the one that takes its place.
     """
 
-    def __init__(self, got: str, *, cure: str = "", within: float | None = None) -> None:
+    def __init__(self, got: str, *, cure: str = "", within: int | None = None) -> None:
         super().__init__(got)
         self.got = got
         self.cure = cure
@@ -153,80 +167,84 @@ def from_text(setting: Setting, text: str) -> object:
     """Return what text of the environment or the command line would be in the YAML file."""
     if setting.form.kind == "boolean":
         return ON_OFF.get(text.lower(), text)
-    if setting.form.kind in {"integer", "number"} and re.fullmatch(_NUMBER, text):
+    if setting.form.kind in NUMBERS and re.fullmatch(_NUMBER, text):
         return float(text) if "." in text else int(text)
     return text
 
 
 def read(setting: Setting, value: object, findings: Findings) -> object:
     """Return the value of a setting. Types are strict: true is no integer and "3" is no number. Raises `BadValue`."""
-    kind = setting.form.kind
+    form, kind = setting.form, setting.form.kind
     if isinstance(value, str) and is_unfilled(value):
         raise BadValue(UNFILLED)
     if kind == "boolean":
         word = _WORDS.get(value.lower(), value) if isinstance(value, str) else value
         if isinstance(word, bool):
             return word
-    elif kind in {"integer", "number"}:
-        if isinstance(value, int | float) and not isinstance(value, bool) and (kind == "number" or value == value // 1):
+    elif kind in NUMBERS:
+        if _is_number(value) and (kind == "number" or value == value // 1):
             return _number(setting, float(value) if kind == "number" else int(value), findings)
     elif kind == "list":
         items: object = names_in(value) if isinstance(value, str) else value
         if is_list(items):
-            return _list(setting.form, items, findings)
+            return _list(form, items, findings)
     elif kind == "mapping":
         if is_mapping(value):
-            return _mapping(setting.form, value, findings)
-    elif isinstance(value, str):
-        return _text(setting.form, value, findings)
+            return _mapping(form, value, findings)
+    elif kind == "url":
+        if isinstance(value, str):
+            return value  # `checked_base_url` reads it
+    else:
+        return _text(form, value, findings)
     raise BadValue(findings.described(value))
 
 
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _number(setting: Setting, number: float, findings: Findings) -> float:
-    bounds, got = setting.bounds, findings.described(number)
-    low = bounds.least or bounds.low if number > 0 else bounds.low
-    if low <= number <= bounds.high:
+    low, high, is_strict, default_below, least = setting.bounds
+    low = least if number > 0 and least else low
+    if low <= number <= high:
         return number
-    if bounds.strict or math.isinf(number):
+    got = findings.described(number)
+    if is_strict or math.isinf(number):
         raise BadValue(got)
-    lowest = setting.default if bounds.default_below and isinstance(setting.default, int) else low
-    raise BadValue(got, within=lowest if number < low else bounds.high)
+    lowest = setting.default if default_below and isinstance(setting.default, int) else low
+    raise BadValue(got, within=lowest if number < low else high)
 
 
-def _text(form: Form, text: str, findings: Findings) -> str:
+def _text(form: Form, text: object, findings: Findings) -> str:
+    """Return a text, or an item of a list."""
+    if not isinstance(text, str):
+        raise BadValue(findings.described(text))
     # Undecodable names arrive as lone surrogates and are good paths.
     is_right = re.compile(form.pattern).fullmatch(text) and (text.isprintable() or form.kind in PATHS)
-    if form.kind in {"url", "env_name"}:  # a wrong one is most likely the key, or holds credentials
-        if not is_right or (form.kind == "env_name" and findings.may_be_key(text)):
-            raise BadValue("other text (not shown)")
-        return text  # what else is wrong with an address is said by `checked_base_url`
-    if form.kind == "time_zone" and is_right:
+    if is_right and form.kind == "time_zone":
         from responses_mcp.settings.time_zone import zone_of  # noqa: PLC0415 - few have one
 
         is_right = zone_of(text) is not None
-    if not is_right or findings.holds_secret(text) or (form.choices and text not in form.choices):
-        raise BadValue(findings.described(text))
+    holds_secret = findings.may_be_key if form.may_be_key else findings.holds_secret
+    if not is_right or holds_secret(text) or (form.choices and text not in form.choices):
+        raise BadValue("other text (not shown)" if form.may_be_key else findings.described(text))
     return text
 
 
-def _list(form: Form, items: Sequence[object], findings: Findings) -> tuple[str, ...]:
+def _list(form: Form, items: list[object], findings: Findings) -> tuple[str, ...]:
     if len(items) > MOST_ITEMS:
         raise BadValue(f"{len(items)} of them")
-    names: list[str] = []
-    for item in items:
-        name = item if isinstance(item, str) and item.isprintable() else ""
-        is_right = re.compile(form.pattern).fullmatch(name) and not findings.holds_secret(name)
-        if not is_right or (form.choices and name not in form.choices):
-            raise BadValue(f"{findings.described(item)} in it")
-        names.append(name)
-    return tuple(names)
+    try:
+        return tuple(_text(form, item, findings) for item in items)
+    except BadValue as bad:
+        raise BadValue(f"{bad.got} in it") from None
 
 
 def _mapping(form: Form, tree: Mapping[str, object], findings: Findings) -> Mapping[str, object]:
-    if form is HEADERS:  # `header_values` reads them
-        return {name: each for name, each in tree.items() if each is not None}
+    if form is HEADERS:
+        return {header: _header(header, name, findings) for header, name in tree.items() if name is not None}
     if form is PRICES:
-        return {model: _price(model, given, findings) for model, given in tree.items()}
+        return {model: _price(model, given, findings) for model, given in tree.items() if given is not None}
     for name, cure in form.wrong:
         if name in tree:
             raise BadValue(f"{name} among them", cure=cure)
@@ -239,14 +257,21 @@ def _mapping(form: Form, tree: Mapping[str, object], findings: Findings) -> Mapp
     return tree
 
 
+def _header(header: str, name: object, findings: Findings) -> str:
+    """Return the name of the variable that holds a header's value."""
+    if not re.fullmatch(_HEADER, header) or findings.may_be_key(header) or header.lower() in _OF_THE_REQUEST:
+        raise BadValue(f"{findings.described(header)}, which is no header that may be set")
+    try:
+        return _text(ENV_NAME, name, findings)
+    except BadValue as bad:
+        cure = "put the value into an environment variable and write its name here"
+        raise BadValue(f"{bad.got} for {findings.shown(header)}", cure=cure) from None
+
+
 def _price(model: str, given: object, findings: Findings) -> Mapping[str, float]:
-    named = given if is_mapping(given) else {}
-    prices = {name: float(each) for name, each in named.items() if _is_price(each)}
+    named = {name: each for name, each in given.items() if each is not None} if is_mapping(given) else {}
+    prices = {name: float(each) for name, each in named.items() if _is_number(each) and 0 <= each <= _HIGHEST_PRICE}
     unknown = prices.keys() - {"input", "output", "cached_input", "web_search"}
     if {"input", "output"} - prices.keys() or unknown or len(prices) < len(named) or findings.may_be_key(model):
         raise BadValue(f"something else for {findings.described(model)}")
     return prices
-
-
-def _is_price(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _HIGHEST_PRICE

@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import yaml
 
-from responses_mcp.settings.findings import Findings, nearest
+from responses_mcp.settings.findings import Findings
 from responses_mcp.settings.schema import BY_KEY, CANCELS_RUNS, LEAVES_RUNS, SECTIONS
 from responses_mcp.settings.setting import is_mapping
 
+_KNOWN: Final = dict.fromkeys((*BY_KEY, *SECTIONS))
 _LONGEST_NAME: Final = 80
 _MOST_SUGGESTIONS: Final = 50
 
@@ -82,10 +83,9 @@ _Loader.add_constructor(f"{_TAG}map", _Loader.names)
 def values_in(text: str, where: str, environ: Mapping[str, str], findings: Findings) -> dict[str, object]:
     """Return the known values in a file's text by dotted key; all that is wrong with it becomes findings.
 
-    A profile's own key is there, too: with a mapping if the file names the profile, with None if it removes it.
+    The keys of sections, and so of profiles, are there, too: with a mapping, or with None where the file has null.
     `environ` has the secrets that the file names.
     """
-    walk = _Walk(where, findings)
     try:
         root: object = _Loader(text).get_single_data()
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:  # escapes beyond Unicode, depth
@@ -95,12 +95,13 @@ def values_in(text: str, where: str, environ: Mapping[str, str], findings: Findi
         said = findings.shown(" ".join(filter(None, words)) or "a character or depth that YAML forbids", 160)
         findings.problem(f'config file: expected valid YAML, got an error there, "{said}"', at, "correct the file")
         return {}
+    walk = _Walk(where, findings)
     if is_mapping(root):
         _learn_secrets(root, environ, findings)
-        walk.mapping(root, "")
+        walk.take(root, "")
     elif root is not None:
-        what = f"expected a mapping of sections, got {findings.described(root)}"
-        walk.problem("config file", what, 'start it with a section such as "request:"')
+        what = f"config file: expected a mapping of sections, got {findings.described(root)}"
+        findings.problem(what, where, 'start it with a section such as "request:"')
     return walk.values
 
 
@@ -124,57 +125,58 @@ class _Walk:
         self._findings = findings
         self._suggestions_left = _MOST_SUGGESTIONS
 
-    def mapping(self, tree: Mapping[str, object], prefix: str) -> None:
-        """Take the values below one section."""
+    def take(self, tree: Mapping[str, object], section: str) -> None:
+        """Take the values below one section, whose name ends with a dot."""
         for name, value in tree.items():
-            # A dot inside a name would pass for a path.
-            key = f"{prefix}{name}" if "." not in name else ""
-            if key in SECTIONS:
-                self._section(key, value)
-            elif key not in BY_KEY:
-                self._unknown(f"{prefix}{name}")
-            elif value is not None:
+            key = f"{section}{name}"
+            if "." in name or key not in _KNOWN:  # a dot inside a name would pass for a path
+                self._unknown(key)
+            elif key in BY_KEY:
+                if value is not None:
+                    self.values[key] = value
+            elif value is None or is_mapping(value):
                 self.values[key] = value
-
-    def problem(self, key: str, what: str, cure: str) -> None:
-        """Report what is wrong with a key."""
-        self._findings.problem(f"{self._findings.shown(key, _LONGEST_NAME)}: {what}", self._where, cure)
-
-    def _section(self, key: str, value: object) -> None:
-        if key.startswith("model_profiles.") and (value is None or is_mapping(value)):
-            self.values[key] = value
-        if is_mapping(value):
-            self.mapping(value, f"{key}.")
-        elif value is not None:
-            what = f"expected a mapping of settings, got {self._findings.described(value)}"
-            self.problem(key, what, "indent its settings below it or remove it")
+                self.take(value or {}, f"{key}.")
+            else:
+                what = f"{key}: expected a mapping of settings, got {self._findings.described(value)}"
+                self._findings.problem(what, self._where, "indent its settings below it or remove it")
 
     def _unknown(self, key: str) -> None:
-        profile, _, member = key.rpartition(".")
-        if member.lower().replace("-", "_") in _OF_KEYS and profile in {"", "openai"}:
+        section, _, name = key.rpartition(".")
+        add = self._findings.problem
+        if name.lower().replace("-", "_") in _OF_KEYS and section in {"", "openai"}:
+            what = "expected no API key in a file, got one (not shown)"
             cure = "remove it and put the key into the environment variable that openai.api_key_env names"
-            self.problem(key, "expected no API key in a file, got one (not shown)", cure)
-        elif member in _MOVED and re.fullmatch(r"model_profiles\.[^.]*", profile):
-            place = f"{profile}.{_MOVED[member]}"
+        elif name in _MOVED and re.fullmatch(r"model_profiles\.[^.]*", section):
+            place = f"{section}.{_MOVED[name]}"
             what = f"expected it below {place}, whose members go into the request as they are"
-            self.problem(key, what, f"write {place}.{member}")
+            cure = f"write {place}.{name}"
         elif key == "research.on_exit":
-            self.problem(key, LEAVES_RUNS, f"remove it; {CANCELS_RUNS}")
-        elif key in _DROPPED:
-            self._findings.warning(f"{key}: v0.9 dropped this key, so it does nothing", self._where, "remove it")
-        elif key.startswith("openai."):
-            what = "unknown key, where a misspelled one may send the API key elsewhere"
-            self.problem(key, what, self._suggestion(key))
+            what, cure = LEAVES_RUNS, f"remove it; {CANCELS_RUNS}"
+        elif key.startswith("openai.") and key not in _DROPPED:
+            what, cure = "unknown key, where a misspelled one may send the API key elsewhere", self._suggestion(key)
         else:
-            shown = self._findings.shown(key, _LONGEST_NAME)
-            self._findings.warning(f"{shown}: unknown key, so it does nothing", self._where, self._suggestion(key))
+            add = self._findings.warning
+            what, cure = "unknown key, so it does nothing", self._suggestion(key)
+            if key in _DROPPED:
+                what, cure = "v0.9 dropped this key, so it does nothing", "remove it"
+        add(f"{self._findings.shown(key, _LONGEST_NAME)}: {what}", self._where, cure)
 
     def _suggestion(self, key: str) -> str:
         # Comparing costs time in proportion to the table, and a file can hold a hundred thousand unknown keys.
         if self._suggestions_left == 0 or len(key) > _LONGEST_NAME:
             return "remove it"
         self._suggestions_left -= 1
-        near = nearest(key, [*BY_KEY, *SECTIONS])
-        if near == key:
+        if key in _KNOWN:
             return "write it as nested mappings, one level a line"
+        near = _nearest(key.lower())
         return f"did you mean {near}?" if near else "remove it"
+
+
+def _nearest(name: str) -> str | None:
+    """Return the known key that a wrong one may stand for: with the same last part, or spelt much alike."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+
+    last = name.rpartition(".")[2]
+    near = [each for each in _KNOWN if each.rpartition(".")[2] == last] or get_close_matches(name, _KNOWN, 1, 0.8)
+    return near[0] if near else None

@@ -14,22 +14,17 @@ Decision = tuple[bool, str | None, str, str]
 def decision(home: Path, yaml: str = "", env: str | None = None, option: bool | str | None = None) -> Decision:
     environ = {"DEBUG": env} if env is not None else {}
     loaded = clean(load(home, f"server: {{{yaml}}}\n", environ, debug=option))
-    server, sources = loaded.settings.server, loaded.sources
-    file = f"yaml:{usual_place(home)}"
-    origins = (sources[key].replace(file, "yaml") for key in ("server.debug", "server.debug_file"))
-    on, path = origins
+    server, file = loaded.settings.server, f"yaml:{usual_place(home)}"
+    on, path = (loaded.sources[key].replace(file, "yaml") for key in ("server.debug", "server.debug_file"))
     return server.debug, server.debug_file, on, path
 
 
-@pytest.mark.parametrize("word", ["1", "true", "yes", "on", "TRUE", "Yes", " on "])
-def test_words_switch_the_log_on(word: str, tmp_path: Path) -> None:
-    assert decision(tmp_path, env=word) == (True, None, "env:DEBUG", "default")
-
-
-@pytest.mark.parametrize("word", ["0", "false", "no", "off", "FALSE", "Off", "", " "])
-def test_words_and_nothing_switch_the_log_off_over_the_file(word: str, tmp_path: Path) -> None:
+def test_words_switch_the_log_on_and_off_over_the_file(tmp_path: Path) -> None:
     assert decision(tmp_path, "debug: true") == (True, None, "yaml", "default")
-    assert decision(tmp_path, "debug: true", word) == (False, None, "env:DEBUG", "default")
+    for word in ("1", "true", "yes", "on", "TRUE", "Yes", " on "):
+        assert decision(tmp_path, "debug: false", env=word) == (True, None, "env:DEBUG", "default")
+    for word in ("0", "false", "no", "off", "FALSE", "Off", "", " "):
+        assert decision(tmp_path, "debug: true", word) == (False, None, "env:DEBUG", "default")
 
 
 @pytest.mark.rule("spec 8.1")
@@ -67,8 +62,7 @@ def test_the_option_wins_over_all_and_a_bare_one_keeps_the_file_of_a_lower_level
 
 def test_a_tilde_is_the_home_and_paths_of_the_file_start_at_its_folder(tmp_path: Path) -> None:
     home = str(tmp_path / "x.log")
-    assert decision(tmp_path, env="~/x.log")[1] == home
-    assert decision(tmp_path, option="~/x.log")[1] == home
+    assert decision(tmp_path, env="~/x.log")[1] == decision(tmp_path, option="~/x.log")[1] == home
     assert decision(tmp_path, "debug: true, debug_file: ~/x.log")[1] == home
     assert decision(tmp_path, "debug: true, debug_file: x.log")[1] == str(usual_place(tmp_path).parent / "x.log")
     assert decision(tmp_path, env="~other/x.log")[1] == str(Path("~other/x.log"))
@@ -94,44 +88,28 @@ def test_toolsets_come_from_the_option_then_the_variable_then_the_file(tmp_path:
         assert loaded.settings.server.toolsets == ("answer",)
         assert loaded.sources["server.toolsets"] == source
     assert clean(load(tmp_path, "")).settings.server.toolsets is None
+    given = load_settings({}, home=tmp_path, toolsets=["answer", "research"])
+    assert given.settings.server.toolsets == ("answer", "research")
 
 
 @pytest.mark.rule("spec 1", "spec 5.5")
-@pytest.mark.parametrize(
-    ("yaml", "found"),
-    [
-        ("[]", ()),
-        ("answer", ()),
-        ("'answer, answer'", ()),
-        ("[answer, answer]", ()),
-        ("','", ()),
-        ("'search , manuals,'", ("search", "manuals")),
-        ("[manuals, search]", ("manuals", "search")),
-    ],
-)
-def test_answer_is_always_the_first_of_the_toolsets_and_the_others_keep_their_order(
-    yaml: str, found: tuple[str, ...], tmp_path: Path
-) -> None:
-    loaded = clean(load(tmp_path, f"manuals: {{root: {tmp_path}}}\nserver: {{toolsets: {yaml}}}\n"))
-    assert loaded.settings.server.toolsets == ("answer", *found)
+def test_answer_is_always_the_first_of_the_toolsets_and_the_others_keep_their_order(tmp_path: Path) -> None:
+    for yaml, others in {
+        **dict.fromkeys(("[]", "answer", "'answer, answer'", "[answer, answer]", "','"), ()),
+        "'search , manuals,'": ("search", "manuals"),
+        "[manuals, search]": ("manuals", "search"),
+    }.items():
+        loaded = clean(load(tmp_path, f"manuals: {{root: {tmp_path}}}\nserver: {{toolsets: {yaml}}}\n"))
+        assert loaded.settings.server.toolsets == ("answer", *others)
 
 
 def test_an_unknown_toolset_is_a_problem_that_lists_the_known_ones(tmp_path: Path) -> None:
     loaded = load(tmp_path, environ={"MCP_TOOLSETS": "answer,weather"})
     assert problem(loaded) == (
-        'server.toolsets: expected a list of toolset names (answer, manuals, search, research), got "weather" in it (from env MCP_TOOLSETS); '
-        "correct it or unset it."
+        "server.toolsets: expected a list of toolset names (answer, manuals, search, research), "
+        'got "weather" in it (from env MCP_TOOLSETS); correct it or unset it.'
     )
     assert loaded.settings.server.toolsets is None
     assert 'got "weather" in it (from --toolsets)' in problem(load(tmp_path, toolsets="weather"))
     assert "got 5 (a number) in it" in problem(load(tmp_path, "server: {toolsets: [5]}\n"))
     assert "got 5 (a number) (" in problem(load(tmp_path, "server: {toolsets: 5}\n"))
-
-
-def test_toolsets_may_be_a_list(tmp_path: Path) -> None:
-    given = load_settings({}, home=tmp_path, toolsets=["answer", "research"])
-    assert given.settings.server.toolsets == ("answer", "research")
-    assert (
-        given.settings.server.toolsets
-        == load_settings({}, home=tmp_path, toolsets="answer,research").settings.server.toolsets
-    )

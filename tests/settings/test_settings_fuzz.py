@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from responses_mcp.settings import EFFORTS, VERBOSITIES, LoadedSettings, load_settings, show_config
-from responses_mcp.settings.model import TOOLSETS
 from responses_mcp.settings.schema import SETTINGS
+from responses_mcp.settings.setting import TOOLSETS
 from tests.settings.loading import value_of
 
 NAMES = [setting.env for setting in SETTINGS if setting.env]
@@ -87,9 +87,9 @@ def check(loaded: LoadedSettings) -> None:
             assert setting.bounds.low <= value <= setting.bounds.high
         if setting.form.kind == "folder":
             assert value is None or (isinstance(value, str) and Path(value).is_absolute())
-        if setting.form.kind in {"boolean", "debug"} and value is not None:
+        if setting.form.kind == "boolean" and value is not None:
             assert type(value) is bool
-        if setting.form.kind == "choice" and not setting.key.startswith("model_profiles."):
+        if setting.form.kind == "text" and setting.form.choices and not setting.key.startswith("model_profiles."):
             assert value in setting.form.choices
     for profile in found.model_profiles.values():
         assert profile.model.strip()
@@ -97,7 +97,7 @@ def check(loaded: LoadedSettings) -> None:
         assert profile.verbosity in VERBOSITIES
     assert found.openai.base_url.lower().startswith(("https://", "http://"))
     assert not found.openai.base_url.endswith("/")
-    assert found.server.toolsets is None or set(found.server.toolsets) <= set(TOOLSETS)
+    assert found.server.toolsets is None or set(found.server.toolsets) <= set(TOOLSETS.choices)
     assert ("manuals" in found.toolsets) <= (found.manuals.root is not None)
     assert found.server.toolsets is None or found.toolsets == found.server.toolsets
     assert set(found.openai.headers) == set(found.openai.headers_env)

@@ -18,7 +18,28 @@ _BESIDE = {  # what these settings are nothing without
     "limits.day_cost_usd": "usage: {ledger: true}\n",
     "request.handoff_ms": "server: {toolsets: [answer, research]}\n",
 }
-LARGEST_STEP = {"integer": 1, "number": 0.01}
+_SPECIAL: dict[str, tuple[dict[str, object], str | None]] = {  # texts with their values, and one that is none
+    **dict.fromkeys(("server.debug", "server.line_mode", "server.toolsets"), ({}, None)),
+    "manuals.formats": ({" md , json,": ("md", "json")}, "md,doc"),
+    "research.stores": ({"a=b, c=d": ("a=b", "c=d")}, "a"),
+    "manuals.exclude": ({" a.jp , b=c,": ("a.jp", "b=c")}, ",".join(f"a{n}" for n in range(101))),
+    "locale.time_zone": ({"UTC": "UTC"}, "Tokio"),
+}
+
+
+def examples(setting: Setting) -> tuple[dict[str, object], str | None]:
+    """Return texts that a variable may have with their values, and one that it may not have."""
+    kind = setting.form.kind
+    if kind in {"integer", "number"}:
+        number = int if kind == "integer" else float
+        return {f" {bound}\n": number(bound) for bound in setting.bounds[:2]}, "many"
+    if setting.form.choices and kind == "text":
+        return {f" {word} ": word for word in setting.form.choices}, "extreme"
+    if kind == "boolean":
+        return {"1": True, "0": False, "true": True, "OFF": False, "yes": True}, "maybe"
+    if kind == "url":
+        return {"https://gateway.example/v1": "https://gateway.example/v1"}, "gateway"
+    return ({" gpt-5.4 ": "gpt-5.4"}, "gpt 5") if kind == "text" else ({}, "a\0b")
 
 
 @pytest.mark.rule("spec 5.3")
@@ -33,53 +54,36 @@ def test_nothing_configured_gives_the_defaults_of_the_specification(tmp_path: Pa
 @pytest.mark.rule("spec 5.3", "M4.3")
 @pytest.mark.parametrize("setting", VARIABLES, ids=lambda setting: setting.env)
 def test_each_variable_sets_its_key_and_refuses_what_it_cannot_be(setting: Setting, tmp_path: Path) -> None:
-    good: dict[str, object] = {}
-    bad: list[str] = []
-    outside: list[str] = []
-    if setting.form.kind in {"integer", "number"}:
-        kind = int if setting.form.kind == "integer" else float
-        good = {f" {bound}\n": kind(bound) for bound in (setting.bounds.low, setting.bounds.high)}
-        outside = [
-            str(setting.bounds.low - LARGEST_STEP[setting.form.kind]),
-            str(setting.bounds.high + LARGEST_STEP[setting.form.kind]),
-        ]
-        bad = ["many"]
-        if setting.key == "policy.max_citations":  # whose range is the contract's
-            bad, outside = [*bad, *outside], []
-    elif setting.form.kind == "boolean" and setting.key not in {"server.line_mode", "server.debug"}:
-        good, bad = {"1": True, "0": False, "true": True, "OFF": False, "yes": True}, ["maybe"]
-    elif setting.form.kind == "choice":
-        good, bad = {f" {word} ": word for word in setting.form.choices}, ["extreme"]
-    elif setting.form.kind == "text":
-        good, bad = {" gpt-5.4 ": "gpt-5.4"}, ["gpt 5"]
-    elif setting.key == "manuals.formats":
-        good, bad = {" md , json,": ("md", "json")}, ["md,doc"]
-    elif setting.form.kind == "list" and not setting.form.choices and "=" not in setting.form.pattern:
-        good, bad = {"a=b": ("a=b",), " a.jp , b.jp,": ("a.jp", "b.jp")}, [",".join(f"a{n}" for n in range(101))]
-    elif setting.form.kind == "url":
-        good, bad = {"https://gateway.example/v1": "https://gateway.example/v1"}, ["gateway"]
-    name = str(setting.env)
-    beside = _BESIDE.get(setting.key)
+    key, name, beside = setting.key, str(setting.env), _BESIDE.get(setting.key)
+    good, bad = _SPECIAL.get(key) or examples(setting)
     for text, value in good.items():
         loaded = clean(load(tmp_path, beside, {name: text}))
-        assert value_of(loaded.settings, setting.key) == value
-        assert type(value_of(loaded.settings, setting.key)) is type(value)
-        assert loaded.sources[setting.key] == f"env:{name}"
-    for text in bad:
-        loaded = load(tmp_path, beside, {name: text})
-        assert problem(loaded).startswith(f"{setting.key}: expected {setting.expected}, got ")
+        assert (value_of(loaded.settings, key), loaded.sources[key]) == (value, f"env:{name}")
+        assert type(value_of(loaded.settings, key)) is type(value)
+    if bad is not None:
+        loaded = load(tmp_path, beside, {name: bad})
+        assert problem(loaded).startswith(f"{key}: expected {setting.expected}, got ")
         assert f"(from env {name}); " in problem(loaded)
-        assert loaded.sources[setting.key] == "default"
-    for text, bound in zip(
-        outside,
-        (setting.default if setting.bounds.default_below else setting.bounds.low, setting.bounds.high),
-        strict=False,
-    ):
-        loaded = load(tmp_path, beside, {name: text})
-        assert value_of(loaded.settings, setting.key) == bound
-        assert warning(loaded).startswith(f"{setting.key}: expected {setting.expected}, got ")
-        assert f" (a number), so {bound} is used (from env {name}); " in warning(loaded)
-        assert loaded.sources[setting.key] == f"env:{name}"
+        assert loaded.sources[key] == "default"
+
+
+@pytest.mark.rule("spec 5.3")
+@pytest.mark.parametrize(
+    "setting", [each for each in VARIABLES if each.form.kind in {"integer", "number"}], ids=lambda setting: setting.env
+)
+def test_a_number_out_of_its_range_is_brought_into_it_unless_the_range_is_of_the_contract(
+    setting: Setting, tmp_path: Path
+) -> None:
+    low, high, is_strict, default_below, _ = setting.bounds
+    step = 1 if setting.form.kind == "integer" else 0.01
+    for text, bound in {str(low - step): setting.default if default_below else low, str(high + step): high}.items():
+        loaded = load(tmp_path, _BESIDE.get(setting.key), {str(setting.env): text})
+        said = problem(loaded) if is_strict else warning(loaded)
+        assert said.startswith(f"{setting.key}: expected {setting.expected}, got ")
+        if not is_strict:
+            assert value_of(loaded.settings, setting.key) == bound
+            assert f" (a number), so {bound} is used (from env {setting.env}); " in said
+            assert loaded.sources[setting.key] == f"env:{setting.env}"
 
 
 @pytest.mark.rule("spec 5.1")

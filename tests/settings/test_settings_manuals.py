@@ -14,34 +14,27 @@ from .loading import clean, load, problem, usual_place, warning
 
 @pytest.fixture
 def manuals(tmp_path: Path) -> Path:
-    """A folder that can be the root."""
-    folder = tmp_path / "manuals"
+    """A folder that can be the root, with a name of any letters."""
+    folder = tmp_path / "社内 manuals (2026)"
     folder.mkdir()
     return folder
 
 
-@pytest.mark.parametrize("text", [".5", "0.50", "+0.5"])
-def test_numbers_from_the_environment_may_leave_digits_out(text: str, tmp_path: Path) -> None:
-    loaded = clean(load(tmp_path, environ={"SEM_CACHE_SIM_THRESHOLD": text}))
-    assert loaded.settings.manuals.cache.sim_threshold == 0.5
+def test_numbers_from_the_environment_may_leave_digits_out(tmp_path: Path) -> None:
+    for text in (".5", "0.50", "+0.5"):
+        loaded = clean(load(tmp_path, environ={"SEM_CACHE_SIM_THRESHOLD": text}))
+        assert loaded.settings.manuals.cache.sim_threshold == 0.5
 
 
 def test_folders_start_at_home_or_the_file_or_the_working_directory(
     manuals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for environ in ({"MANUALS_ROOT": "~/manuals"}, {"MANUALS_ROOT": "manuals"}):
-        assert clean(load(tmp_path, environ=environ)).settings.manuals.root == str(manuals)
-    (tmp_path / "config.yaml").write_text("manuals: {root: manuals, index_dir: ~/index}\n", encoding="utf-8")
+    for root in (f"~/{manuals.name}", manuals.name, str(manuals)):
+        assert clean(load(tmp_path, environ={"MANUALS_ROOT": root})).settings.manuals.root == str(manuals)
+    (tmp_path / "config.yaml").write_text(f"manuals: {{root: {manuals.name}, index_dir: ~/index}}\n", "utf-8")
     loaded = clean(load_settings({}, config_path="config.yaml", home=tmp_path, windows=False)).settings.manuals
     assert (loaded.root, loaded.index_dir) == (str(manuals), str(tmp_path / "index"))
-
-
-def test_the_name_of_a_folder_may_hold_blanks_and_any_letters(tmp_path: Path) -> None:
-    folder = tmp_path / "社内 manuals (2026)"
-    folder.mkdir()
-    assert clean(load(tmp_path, environ={"MANUALS_ROOT": str(folder)})).settings.manuals.root == str(folder)
-    assert clean(load(tmp_path, f"manuals: {{root: {folder}}}\n")).settings.manuals.root == str(folder)
 
 
 def test_a_folder_without_a_working_directory_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,29 +60,26 @@ def test_a_root_that_is_no_folder_is_a_warning_and_keeps_the_toolset(name: str, 
         f"manuals.root: there is no such folder, so there are no manuals: {tmp_path / name} (from env MANUALS_ROOT); "
     )
     assert loaded.settings.toolsets == ("answer", "manuals")
-
-
-def test_loading_creates_no_folder(manuals: Path, tmp_path: Path) -> None:
-    clean(load(tmp_path, environ={"MANUALS_ROOT": str(manuals), "MANUALS_INDEX_DIR": "~/index"}))
-    load(tmp_path, environ={"MANUALS_ROOT": "~/absent"})
-    assert list(tmp_path.iterdir()) == [manuals]
+    assert [each.name for each in tmp_path.iterdir()] == ["a-file"], "loading creates no folder"
 
 
 @pytest.mark.rule("spec 5.5")
 @pytest.mark.parametrize(
-    ("environ", "option", "offered"),
+    ("listed", "option", "offered"),
     [
-        ({}, None, ("answer",)),
-        ({"MANUALS_ROOT": "~/manuals"}, None, ("answer", "manuals")),
-        ({"MANUALS_ROOT": "~/manuals", "MCP_TOOLSETS": "answer"}, None, ("answer",)),
-        ({"MANUALS_ROOT": "~/manuals", "MCP_TOOLSETS": "answer"}, "manuals", ("answer", "manuals")),
-        ({"MCP_TOOLSETS": "manuals"}, "answer", ("answer",)),
+        (None, None, ("answer", "manuals")),
+        ("answer", None, ("answer",)),
+        ("answer", "manuals", ("answer", "manuals")),
     ],
 )
 def test_manuals_are_offered_where_there_is_a_root_unless_a_list_says_otherwise(
-    manuals: Path, environ: dict[str, str], option: str | None, offered: tuple[str, ...], tmp_path: Path
+    manuals: Path, listed: str | None, option: str | None, offered: tuple[str, ...], tmp_path: Path
 ) -> None:
+    environ = {"MANUALS_ROOT": str(manuals)} | ({} if listed is None else {"MCP_TOOLSETS": listed})
     assert clean(load(tmp_path, environ=environ, toolsets=option)).settings.toolsets == offered
+    server = ServerSettings(toolsets=("answer", "manuals"))  # made by hand
+    assert Settings(server=server).toolsets == ("answer",)
+    assert Settings(server=server, manuals=ManualsSettings(root="/m")).toolsets == ("answer", "manuals")
 
 
 def test_a_list_with_manuals_needs_a_root(tmp_path: Path) -> None:
@@ -104,12 +94,6 @@ def test_a_list_with_manuals_needs_a_root(tmp_path: Path) -> None:
     ):
         assert problem(loaded) == expected.format(where)
         assert loaded.settings.toolsets == ("answer",)
-
-
-def test_settings_made_by_hand_offer_manuals_only_with_a_root() -> None:
-    server = ServerSettings(toolsets=("answer", "manuals"))
-    assert Settings(server=server).toolsets == ("answer",)
-    assert Settings(server=server, manuals=ManualsSettings(root="/m")).toolsets == ("answer", "manuals")
 
 
 def test_the_index_goes_to_the_cache_folder_if_there_is_a_root_and_nothing_else_is_said(
@@ -129,35 +113,31 @@ def test_the_index_goes_to_the_cache_folder_if_there_is_a_root_and_nothing_else_
 
 
 @pytest.mark.rule("P17")
-@pytest.mark.parametrize(
-    ("windows", "mac", "environ", "folder"),
-    [
+def test_the_cache_folder_is_that_of_the_system(tmp_path: Path) -> None:
+    xdg, local = {"XDG_CACHE_HOME": str(tmp_path / "xdg")}, {"LOCALAPPDATA": str(tmp_path / "local")}
+    for windows, mac, environ, folder in (
         (False, False, {}, "home/.cache"),
-        (False, False, {"XDG_CACHE_HOME": "{}/xdg", "LOCALAPPDATA": "{}/local"}, "xdg"),
+        (False, False, xdg | local, "xdg"),
         (False, False, {"XDG_CACHE_HOME": ""}, "home/.cache"),
         (False, False, {"XDG_CACHE_HOME": "relative"}, "home/.cache"),
-        (False, True, {"XDG_CACHE_HOME": "{}/xdg"}, "home/Library/Caches"),
-        (True, False, {"XDG_CACHE_HOME": "{}/xdg", "LOCALAPPDATA": "{}/local"}, "local"),
+        (False, True, xdg, "home/Library/Caches"),
+        (True, False, xdg | local, "local"),
         (True, False, {}, "home/AppData/Local"),
-    ],
-)
-def test_the_cache_folder_is_that_of_the_system(
-    windows: bool, mac: bool, environ: dict[str, str], folder: str, tmp_path: Path
+    ):
+        found = user_folder("cache", environ, tmp_path / "home", windows=windows, mac=mac)
+        assert found == tmp_path / folder
+
+
+def test_a_user_without_a_home_gets_the_defaults_and_the_index_in_memory(
+    manuals: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    filled = {name: text.format(tmp_path) for name, text in environ.items()}
-    assert user_folder("cache", filled, tmp_path / "home", windows=windows, mac=mac) == tmp_path / folder
-
-
-def test_a_user_without_a_home_gets_the_index_in_memory(manuals: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_home() -> Path:
         raise RuntimeError
 
     monkeypatch.setattr(Path, "home", no_home)
+    assert clean(load_settings({}, windows=False)).settings == Settings()
     loaded = clean(load_settings({"MANUALS_ROOT": str(manuals)}, windows=False))
     assert (loaded.settings.manuals.root, loaded.settings.manuals.index_dir) == (str(manuals), None)
-
-
-# Embeddings
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,16 @@
 """Settings about money: what a profile passes on, what may be spent, what tokens cost, and where the ledger lies."""
 
+import json
 import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from responses_mcp.settings import ModelPrice, Profile, load_settings
+from responses_mcp.settings import ModelPrice, Profile, load_settings, show_config
 from responses_mcp.settings.files import user_folder
 
 from .loading import clean, load, problem, usual_place, warning
-
-FILTERS = {"type": "and", "filters": [{"type": "gte", "key": "year", "value": 2025}]}
-
-
-def profiles(home: Path, yaml: str) -> dict[str, Profile]:
-    return dict(clean(load(home, f"model_profiles: {yaml}\n")).settings.model_profiles)
 
 
 def test_what_is_passed_on_is_merged_with_that_of_answer_member_by_member(tmp_path: Path) -> None:
@@ -31,6 +26,7 @@ model_profiles:
 """
     loaded = clean(load(tmp_path, yaml))
     found, file = loaded.settings.model_profiles, f"yaml:{usual_place(tmp_path)}"
+    sources = json.loads(show_config(loaded, "1"))["sources"]
     request = {
         "max_output_tokens": 900,
         "store": False,
@@ -51,9 +47,9 @@ model_profiles:
         web_search=place,
     )
     assert dict(found["search"].web_search) == {"search_context_size": "low"}
-    assert loaded.sources["model_profiles.search.web_search.search_context_size"] == file
-    assert loaded.sources["model_profiles.answer_detailed.request.max_output_tokens"] == file
-    assert "model_profiles.answer_detailed.request.store" not in loaded.sources
+    assert sources["model_profiles.search.web_search.search_context_size"] == file
+    assert sources["model_profiles.answer_detailed.request.max_output_tokens"] == file
+    assert "model_profiles.answer_detailed.request.store" not in sources
     with pytest.raises(TypeError):
         found["answer"].request["store"] = True  # type: ignore[index]
 
@@ -93,14 +89,16 @@ def test_a_member_that_was_a_field_of_the_profile_is_a_problem_that_names_its_ne
 
 
 def test_prices_are_read_by_model_and_their_source_is_kept(tmp_path: Path) -> None:
-    loaded = clean(
-        load(tmp_path, "prices: {gpt-5.5: {input: 5, output: 30}, m: {input: 1, output: 2, web_search: 0}}\n")
+    yaml = (
+        "prices: {gpt-5.5: {input: 5, output: 30, cached_input: null}, m: {input: 1, output: 2, web_search: 0}, n: ~}"
     )
+    loaded = clean(load(tmp_path, yaml))
     assert dict(loaded.settings.prices) == {
         "gpt-5.5": ModelPrice(input=5.0, output=30.0),
         "m": ModelPrice(input=1.0, output=2.0, web_search=0.0),
     }
-    assert loaded.sources["prices.gpt-5.5.input"] == f"yaml:{usual_place(tmp_path)}"
+    sources = json.loads(show_config(loaded, "1"))["sources"]
+    assert sources["prices.gpt-5.5.input"] == f"yaml:{usual_place(tmp_path)}"
 
 
 @pytest.mark.parametrize(

@@ -1,85 +1,56 @@
 """Where the API is and how to be let in: addresses, the key's variable, extra headers (spec 8)."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from responses_mcp.settings import OpenAISettings
+from responses_mcp.settings import OpenAISettings, show_config
 
 from .loading import clean, load, problem, usual_place
 
 
 @pytest.mark.parametrize(
-    ("text", "url"),
+    "text",
     [
-        ("https://api.openai.com/v1", "https://api.openai.com/v1"),
-        ("https://res.openai.azure.com/openai/v1/", "https://res.openai.azure.com/openai/v1"),
-        ("https://proxy.example:8443", "https://proxy.example:8443"),
-        ("HTTPS://Proxy.Example/v1//", "HTTPS://Proxy.Example/v1"),
-        ("https://[2001:db8::1]:8443/v1", "https://[2001:db8::1]:8443/v1"),
-        ("http://localhost:11434/v1", "http://localhost:11434/v1"),
-        ("http://LOCALHOST/v1", "http://LOCALHOST/v1"),
-        ("http://127.0.0.1:1234/v1/", "http://127.0.0.1:1234/v1"),
-        ("http://127.8.9.10/v1", "http://127.8.9.10/v1"),
-        ("http://[::1]:8080/v1", "http://[::1]:8080/v1"),
+        *("https://api.openai.com/v1", "https://res.openai.azure.com/openai/v1/", "https://proxy.example:8443"),
+        *("HTTPS://Proxy.Example/v1//", "https://[2001:db8::1]:8443/v1", "http://localhost:11434/v1"),
+        *("http://LOCALHOST/v1", "http://127.0.0.1:1234/v1/", "http://127.8.9.10/v1", "http://[::1]:8080/v1"),
     ],
 )
-def test_https_anywhere_and_http_on_loopback_are_good_addresses(text: str, url: str, tmp_path: Path) -> None:
+def test_https_anywhere_and_http_on_loopback_are_good_addresses(text: str, tmp_path: Path) -> None:
+    url = text.rstrip("/")
     assert clean(load(tmp_path, environ={"OPENAI_BASE_URL": text})).settings.openai.base_url == url
     assert clean(load(tmp_path, f"openai: {{base_url: '{text}'}}\n")).settings.openai.base_url == url
 
 
 @pytest.mark.rule("spec 8")
 @pytest.mark.parametrize(
-    "text",
+    "host",
     [
-        "http://api.openai.com/v1",
-        "http://127.0.0.1.example.com/v1",
-        "http://localhost.example.com/v1",
-        "http://128.0.0.1/v1",
-        "http://0x7f000001/v1",
-        "http://[::2]/v1",
-        "http://10.0.0.5:8080/v1",
+        *("api.openai.com", "127.0.0.1.example.com", "localhost.example.com", "128.0.0.1", "0x7f000001", "[::2]"),
+        "10.0.0.5:8080",
     ],
 )
-def test_http_elsewhere_needs_a_word_of_the_user(text: str, tmp_path: Path) -> None:
-    loaded = load(tmp_path, environ={"OPENAI_BASE_URL": text})
+def test_http_elsewhere_needs_a_word_of_the_user(host: str, tmp_path: Path) -> None:
+    environ = {"OPENAI_BASE_URL": f"http://{host}/v1"}
+    loaded = load(tmp_path, environ=environ)
     assert "which would carry the key unencrypted (from env OPENAI_BASE_URL); use https, or set" in problem(loaded)
     assert loaded.settings.openai == OpenAISettings()
     assert loaded.sources["openai.base_url"] == "default"
-    loaded = clean(load(tmp_path, "openai: {allow_http: true}\n", {"OPENAI_BASE_URL": text}))
-    assert loaded.settings.openai.base_url == text
+    loaded = clean(load(tmp_path, "openai: {allow_http: true}\n", environ))
+    assert loaded.settings.openai.base_url == f"http://{host}/v1"
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "api.openai.com/v1",
-        "/v1",
-        "//api.openai.com/v1",
-        "ftp://api.openai.com/v1",
-        "file:///etc/hosts",
-        "https://",
-        "https:///v1",
-        "https://:443/v1",
-        "https://host:0/v1",
-        "https://host:99999/v1",
-        "https://host:port/v1",
-        "https://[::1/v1",
-        "https://[1::2::3]/v1",
-        "https://999.1.1.1/v1",
-        "https://api..example/v1",
-        "https://.example/v1",
-        f"https://{'a' * 70}.example/v1",
-        "https://xn--/v1",
-        "https://host/v1?api-version=1",
-        "https://host/v1?",
-        "https://host/v1#top",
-        "https://ho st/v1",
-        "https://host/\x00v1",
-        "https://host\\@evil.example/v1",
-        "https://${HOST}/v1",
-        "https://" + "x" * 300,
+        *("api.openai.com/v1", "/v1", "//api.openai.com/v1", "ftp://api.openai.com/v1", "file:///etc/hosts"),
+        *("https://", "https:///v1", "https://:443/v1", "https://host:0/v1", "https://host:99999/v1"),
+        *("https://host:port/v1", "https://[::1/v1", "https://[1::2::3]/v1", "https://999.1.1.1/v1"),
+        *("https://api..example/v1", "https://.example/v1", f"https://{'a' * 70}.example/v1", "https://xn--/v1"),
+        *("https://host/v1?api-version=1", "https://host/v1?", "https://host/v1#top", "https://ho st/v1"),
+        *("https://host/\x00v1", "https://host\\@evil.example/v1", "https://${HOST}/v1", "https://" + "x" * 300),
     ],
 )
 def test_what_is_no_plain_absolute_address_is_a_problem(text: str, tmp_path: Path) -> None:
@@ -102,20 +73,15 @@ def test_credentials_in_the_address_are_a_problem_that_points_to_headers(tmp_pat
 
 
 def test_the_key_comes_from_the_variable_that_the_setting_names(tmp_path: Path) -> None:
-    environ = {"OPENAI_API_KEY": "one", "TEAM_KEY": "two"}
-    loaded = clean(load(tmp_path, environ=environ))
-    assert loaded.settings.openai.api_key == "one"
-    assert loaded.sources["openai.api_key_present"] == "env:OPENAI_API_KEY"
-    loaded = clean(load(tmp_path, "openai: {api_key_env: TEAM_KEY}\n", environ))
-    assert loaded.settings.openai.api_key == "two"
-    assert loaded.sources["openai.api_key_present"] == "env:TEAM_KEY"
-    loaded = clean(load(tmp_path, environ={**environ, "TEAM_KEY": ""}))
-    assert loaded.settings.openai.api_key is None
-    assert loaded.sources["openai.api_key_present"] == "default"
-
-
-def test_a_key_of_blanks_alone_is_none_that_could_be_cut(tmp_path: Path) -> None:
-    assert clean(load(tmp_path, environ={"OPENAI_API_KEY": "  "})).settings.openai.api_key == "  "
+    yaml, environ = "openai: {api_key_env: TEAM_KEY}\n", {"OPENAI_API_KEY": "one", "TEAM_KEY": "two"}
+    for text, variables, key, source in (
+        ("", environ, "one", "env:OPENAI_API_KEY"),
+        (yaml, environ, "two", "env:TEAM_KEY"),
+        (yaml, {**environ, "TEAM_KEY": ""}, None, "default"),
+        ("", {"OPENAI_API_KEY": "  "}, "  ", "env:OPENAI_API_KEY"),  # which the call that needs it refuses
+    ):
+        loaded = clean(load(tmp_path, text, variables))
+        assert (loaded.settings.openai.api_key, loaded.sources["openai.api_key_present"]) == (key, source)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +99,12 @@ def test_headers_take_their_values_from_the_environment(tmp_path: Path) -> None:
     loaded = clean(load(tmp_path, yaml, {"AZURE_KEY": " abc ", "GATEWAY": "Bearer def"}))
     assert dict(loaded.settings.openai.headers_env) == {"api-key": "AZURE_KEY", "Authorization": "GATEWAY"}
     assert dict(loaded.settings.openai.headers) == {"api-key": "abc", "Authorization": "Bearer def"}
-    assert loaded.sources["openai.headers_env.api-key"] == f"yaml:{usual_place(tmp_path)}"
+    assert (
+        json.loads(show_config(loaded, "1"))["sources"]["openai.headers_env.api-key"] == f"yaml:{usual_place(tmp_path)}"
+    )
+
+
+NAMES = "headers_env: expected a mapping of header names to names of environment variables, got "
 
 
 @pytest.mark.parametrize(
@@ -146,17 +117,14 @@ def test_headers_take_their_values_from_the_environment(tmp_path: Path) -> None:
         ("{api-key: UNFILLED}", "got a placeholder left unfilled"),
         ("{authorization: UNFILLED_TOKEN}", "got a placeholder left unfilled"),
         ("{api-key: UNFILLED_OTHERWISE}", "got a placeholder left unfilled"),
-        ("{api-key: sk-proj-abc}", "api-key: expected the name of an environment variable, got other text (not shown)"),
-        ("{api-key: 5}", "api-key: expected the name of an environment variable, got 5 (a number)"),
-        ("{api-key: [A]}", "api-key: expected the name of an environment variable, got a list"),
-        ("{'api key': GOOD}", 'headers_env: expected names of headers that may be set, got "api key"'),
-        ("{'': GOOD}", "expected names of headers that may be set"),
-        ("{ヘッダー: GOOD}", "expected names of headers that may be set"),
-        ("{Host: GOOD}", "expected names of headers that may be set"),
-        ("{content-length: GOOD}", "expected names of headers that may be set"),
-        ("{Transfer-Encoding: GOOD}", "expected names of headers that may be set"),
+        ("{api-key: sk-proj-abc}", f"{NAMES}other text (not shown) for api-key"),
+        ("{api-key: 5}", f"{NAMES}5 (a number) for api-key"),
+        ("{api-key: [A]}", f"{NAMES}a list for api-key"),
+        ("{'api key': GOOD}", f'{NAMES}"api key", which is no header that may be set'),
+        *((f"{{{name}: GOOD}}", "no header that may be set") for name in ("''", "ヘッダー", "Host", "content-length")),
+        ("{Transfer-Encoding: GOOD}", "no header that may be set"),
         ("{api-key: GOOD, api-key: GOOD}", "openai.headers_env.api-key comes twice; remove one"),
-        ("[GOOD]", "headers_env: expected a mapping of header names to names of environment variables, got a list"),
+        ("[GOOD]", f"{NAMES}a list"),
         ("GOOD", 'got "GOOD"'),
     ],
 )
