@@ -31,22 +31,25 @@ _ROUNDED = 0.05  # seconds; times are told in rounded figures
 _FIRST_WAIT = 0.5
 _LONGEST_BACKOFF = 8.0
 _MOMENTS = 1e9  # seconds since 1970: no limit is back only in 30 years
-# What is left of a limit, and when all of it is back (developers.openai.com, "Rate limits", and what gateways send).
-_LIMITS = tuple(
-    (f"{name}-remaining{of}", f"{name}-reset{of}")
-    for name, of in (("x-ratelimit", "-requests"), ("x-ratelimit", "-tokens"), ("x-ratelimit", ""), ("ratelimit", ""))
-)
 # float() would also take nan, 1_000 and the digits of other scripts.
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 _UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "milli": 0.001}
+_UNITS |= {"秒": 1.0, "分": 60.0, "时": 3_600.0, "時": 3_600.0}
 _PART = re.compile(
-    r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(ms|milli|[dhms])(?:ays?|(?:ou)?rs?|in(?:ute)?s?|(?:s?ec)(?:ond)?s?)?(?![a-z])"
-    r"(?:,? (?:and )?)?"
+    r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?小?(ms|milli|[dhms秒分时時])"
+    r"(?:ays?|[eo]?u?r[ae]?s?|in(?:ut[a-z]{0,2})?s?|s?e[ckg][a-z]{0,6}|[钟鐘間])?(?![a-z])(?:,? (?:and )?(?=[0-9]))?"
 )
 _DURATION = re.compile(f"(?:{_PART.pattern}){{1,9}}")
-_AGAIN = re.compile(
-    r"\b(?:(?:again|retry(?:ing)?|resets?)[ -](?:in|after)|wait(?: for)?):? (?:~|(?:[a-z]{1,9} ){1,2}|)"
-    rf"(?P<seconds>{_DURATION.pattern}|(?<=: )[0-9]{{1,9}}(?![0-9:]))"
+_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[t ][0-9:.]{5,15}(?:[+-][0-9]{2}:?[0-9]{2})?)?"
+_ONE = re.compile(r"\ban? (?=(?:second|minute|hour|day)\b)")
+_SENTENCE_ENDS = re.compile(r"[.!?](?=\s)|[。！;]")
+_AGAIN = re.compile(  # what a time in words is for
+    r"again|retr[yi]|wait|reset|available|accepted|replenish|refill|cool ?down|back ?off"
+    r"|erneut|warte|réessa|patient|intent|espere|riprova|attend|повтор|[后後待再重]"
+)
+_TIME = re.compile(
+    rf"(?<!per )(?<!/)(?<![\w.-])(?:{_DURATION.pattern}(?! ?(?:tokens|requests))|{_DATE}"
+    r"|(?:(?<=after: )|(?<=after=))[0-9]{1,9}(?:\.[0-9]{1,9})?(?![\w:]|\.[0-9]))"
 )
 
 
@@ -92,24 +95,34 @@ def asked_wait(headers: Mapping[str, str], said: str = "") -> float | None:
     The first of the headers, whose names are lower-case, and the words ("try again in 6s") that says something counts.
     Zero, a date that has passed and what cannot be read say nothing: requests would be repeated without a pause.
     """
-    again = _AGAIN.search(said.lower())
     waits = (
         seconds_until(headers.get("retry-after-ms", "") + "ms"),
         seconds_until(headers.get("retry-after", "")),
         max((reset for left, reset in limits_in(headers) if not left), default=None),
-        again and seconds_until(again["seconds"]),
+        _wait_in(said.lower()),
     )
     return next(filter(None, waits), None)
+
+
+def _wait_in(said: str) -> float | None:
+    """Return the seconds from a sentence about asking again: the first time behind the word for that, else before."""
+    for sentence in _SENTENCE_ENDS.split(_ONE.sub("1 ", said)):
+        if again := _AGAIN.search(sentence):
+            times = sorted(_TIME.finditer(sentence), key=lambda time: time.start() < again.start())
+            if wait := next(filter(None, (seconds_until(time[0]) for time in times)), None):
+                return wait
+    return None
 
 
 def limits_in(headers: Mapping[str, str]) -> Iterator[tuple[float | None, float]]:
     """Yield for each rate limit that a reply tells how much is left, and in how many seconds all of it is back.
 
-    A limit without the time at which it is back is ignored. What is left is None where the reply does not say.
+    A limit without the time at which it is back is ignored. What is left is None where the reply does not say. Servers
+    name limits alike, as in `x-ratelimit-reset-tokens` and `x-ratelimit-remaining-tokens`.
     """
-    for remaining, back in _LIMITS:
-        if back in headers and (reset := seconds_until(headers[back])) is not None:
-            left = headers.get(remaining, "").strip()
+    for name, back in headers.items():
+        if "limit" in name and "reset" in name and (reset := seconds_until(back)) is not None:
+            left = headers.get(name.replace("reset", "remaining"), "").strip()
             yield float(left) if _NUMBER.fullmatch(left) else None, reset
 
 

@@ -88,12 +88,40 @@ async def test_an_empty_limit_is_kept_also_where_its_headers_name_no_kind(name: 
     assert 30 <= stub.times[1] < 30.1
 
 
+@pytest.mark.parametrize("words", [
+    "Rate limit reached for gpt-5.2. Please try again in 6s. Visit the page of limits.", "Try again in about 6 seconds.",
+    "Please try again in 5 seconds, 1000ms.", "Retry-After: 6", "Please retry after: 6s.", "retryAfter=6.0",
+    "Wait for at least 5 s 1000 ms.", "Your limit resets in ~6s", "Request was throttled. Expected available in 6 seconds.",
+    "Limit: 20 requests in 60 s; wait 0.1 minutes and try again.", "In 6 seconds you may try again.",
+    "60 per 60 s are allowed, 5m tokens too. Back off for 6 sec", "Wait time: 6 seconds", "Quota is replenished in 6s",
+    "6秒後に再試行してください", "请在 6 秒后重试", "Bitte in 6 Sekunden erneut versuchen", "Réessayez dans 6 secondes",
+])  # fmt: skip
+async def test_a_time_is_found_in_the_words_of_a_refusal(words: str, autojump_clock: MockClock) -> None:
+    api, stub = stub_api(limited(said=words), ok())
+    await ask(api)
+    assert stub.times == [0, 6]
+
+
+@pytest.mark.parametrize("words", [
+    "Try again in a minute.", "Wait 1 Minute.", "1分後にもう一度お試しください", "Warten Sie 1 Minute", "Reintente en 1 minuto"
+])  # fmt: skip
+async def test_a_minute_is_one_in_every_language(words: str, autojump_clock: MockClock) -> None:
+    api, stub = stub_api(limited(said=words), ok())
+    await ask(api)
+    assert stub.times == [0, 60]
+
+
+@pytest.mark.parametrize("words", ["The limit resets at: 2999-11-30 13:00:00 UTC", "Retry at 2999-11-30T13:00:00Z."])
+async def test_a_date_in_the_words_of_a_refusal_is_told(words: str) -> None:
+    api, _ = stub_api(limited(said=words), ok())
+    with pytest.raises(RateLimited, match="It asks to wait a day or longer"):
+        await ask(api)
+
+
 @pytest.mark.parametrize("refusal", [
-    limited("6"), limited(said="Rate limit reached for gpt-5.2. Please try again in 6s. Visit the page of limits."),
-    limited(said="Please try again in 5 seconds, 1000ms."), Reply(429, limits(0, "6s"), limited().pieces),
-    limited(said="Try again in about 6 seconds."), limited(said="Retry-After: 6"), limited(said="Please retry after: 6s."),
-    limited(said="Wait for at least 5 s 1000 ms."), limited(said="Your limit resets in ~6s"),
-], ids=["Retry-After", "words", "parts", "headers", "about", "header in words", "colon", "at least", "tilde"])  # fmt: skip
+    limited("6"), Reply(429, limits(0, "6s"), limited().pieces), Reply(429, limits(0, "6s", of="tokens-minute"), limited().pieces),
+    Reply(429, {"anthropic-ratelimit-tokens-remaining": "0", "anthropic-ratelimit-tokens-reset": "6"}, limited().pieces),
+], ids=["Retry-After", "limit", "of a minute", "other name"])  # fmt: skip
 async def test_behind_a_refusal_one_request_goes_at_the_time_it_names_and_all_in_order_behind_it(
     refusal: Reply, autojump_clock: MockClock
 ) -> None:
