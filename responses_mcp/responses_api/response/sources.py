@@ -32,17 +32,27 @@ _DRAWN: Final = re.compile(r"[ \t\u3000>]*(?:<(/?)(?:details|summary|div|ul|ol|p
 _MARKED: Final = re.compile(
     r"[ \t\u3000>]*(?:[-*+][ \t]|[•・‣◦●○■□◆◇①-⑳|]|[0-9０-９]{1,3}[.)．）](?![0-9０-９])|\[\^?\w{1,4}\])|[ \t\u3000]"
 )
-_DATED_OR_LINKED: Final = re.compile("https?://|[0-9]{4} ?[-/.年]", re.IGNORECASE)
+_DATED_OR_LINKED: Final = re.compile("https?://|[0-9]{4} ?[-/.年년]", re.IGNORECASE)
 _NEVER_HEADER: Final = re.compile(r"[ \t>]*(?:[-*+][ \t]+[^*]|[0-9|`])")
+# How months begin in English, German, French, Spanish, Italian, Portuguese and Dutch.
+_MONTHS: Final = (
+    *("jan|ene|gen", "feb|fév|fev", "mar|mär", "apr|avr|abr", "may|mai|mei|mag", "jun|juin|giu"),
+    *("jul|juil|lug", "aug|aoû|ago", "sep|set", "oct|okt|ott|out", "nov", "dec|déc|dez|dic"),
+)
+_MONTH: Final = rf"({'|'.join(_MONTHS)})[a-zé]{{0,6}}"
 _FOR_SOURCES: Final = re.compile(
-    r"sources?|references?|citations?|bibliography|works cited|quellen|fuentes|fontes|fonti|références|bronnen|källor"
-    r"|kilder|lähteet|źródła|zdroje|kaynaklar|nguồn|sumber|источники|джерела|πηγές|المصادر|منابع|מקורות|स्रोत|출처|참고"
+    r"sources?|references?|refs?\b|citations?|bibliography|works cited|cited works|quellen?|fuentes?|referencias?"
+    r"|fontes?|referências|fonti|riferimenti|références|bronnen|referenties|källor|referenser|kilder|referanser"
+    r"|lähteet|źródła|zdroje|források|surse|kaynaklar|kaynakça|nguồn|tham khảo|sumber|referensi|источники|ссылки"
+    r"|джерела|посилання|πηγές|المصادر|المراجع|منابع|מקורות|स्रोत|संदर्भ|แหล่งที่มา|อ้างอิง|출처|참고|참조"
     r"|出典|出所|情報源|参考|參考|引用|参照|ソース|来源|來源",
     re.IGNORECASE,
 )
 _BESIDE_IT: Final = re.compile(  # what else a header may have
-    r"<[^<>]*>|[(（][^()（）]*[)）]|[\W\d_]|主な|文献|資料|资料|情報|信息|リンク|链接|サイト|した|元|先|一覧"
-    r"|(?<![a-z])(?:key|main|primary|further|reading|web|list|of|and|used|cited|consulted|accessed|dates?|links?|urls?)(?![a-z])",
+    r"<[^<>]*>|[(（][^()（）]*[)）]|[\W\d_]|主な|文献|資料|资料|数据|數據|情報|信息|リンク|链接|サイト|に|した|元|先|一覧"
+    r"|자료|문헌|angaben|verzeichnis|consultad[ao]s|tài liệu"
+    r"|(?<![a-z])(?:key|main|primary|official|further|reading|web|list|of|and|used|in|this|answer|my|the|with|cited"
+    rf"|consulted|accessed|publication|notes|dates?|links?|urls?|{_MONTH})(?![a-z])",
     re.IGNORECASE,
 )
 _TITLE: Final = re.compile(  # of a source; or words in front of a date
@@ -56,15 +66,15 @@ _PUBLISHED: Final = re.compile("published|公開|公表|発表|掲載", re.IGNOR
 _INDENTED: Final = re.compile(r"[ \t\u3000]")
 _YEAR: Final = re.compile("[0-9]{4}")
 _FIRST: Final = date(1900, 1, 1)
-# Words, up to a mark of the model or a sequence for a terminal, which wait for the end of their line.
-_WORDS: Final = re.compile("[^\x00-\x08\x0a-\x1f\x7f-\x9f\ue200-\ue20f]*[ \t\u3000、。！？]")
-_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_DAY: Final = r"([0-9]{1,2})(?:st|nd|rd|th|)"
+_DAY: Final = r"([0-9]{1,2})(?:st|nd|rd|th|er|\.|)"
 _DATE: Final = re.compile(
-    r"(?<![0-9])([0-9]{4}) ?[-/.年] ?([0-9]{1,2}) ?[-/.月] ?([0-9]{1,2})(?![0-9])"
-    rf"|(?<![0-9A-Za-z])(?:{_DAY} |)({'|'.join(_MONTHS)})[a-z]{{0,6}}\.?(?: {_DAY}|),? ([0-9]{{4}})(?![0-9])",
+    r"(?<![0-9])([0-9]{4}) ?[-/.年년] ?([0-9]{1,2}) ?[-/.月월] ?([0-9]{1,2})(?![0-9])"
+    r"|(?<![0-9.])([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{4})(?![0-9])"
+    rf"|(?<![0-9A-Za-z])(?:{_DAY} (?:de |)|){_MONTH}\.?(?: {_DAY}|),?(?: de|) ([0-9]{{4}})(?![0-9])",
     re.IGNORECASE,
 )
+# Words, up to a mark of the model or a sequence for a terminal, which wait for the end of their line.
+_WORDS: Final = re.compile("[^\x00-\x08\x0a-\x1f\x7f-\x9f\ue200-\ue20f]*[ \t\u3000、。！？]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,11 +316,13 @@ def read_date(value: object, newest: date) -> str | None:
 
 def _calendar_date(found: re.Match[str], newest: date) -> str | None:
     """Return the day that a match means; None if no calendar has it, or it is after `newest`."""
-    year, month, day, before, name, behind, of_name = found.groups()
+    parts = found.groups()
+    numbers, (before, name, behind, year) = parts[:3] if parts[0] else parts[5:2:-1], parts[6:]
     if name:
-        year, month, day = of_name, _MONTHS.index(name.lower()) + 1, before or behind or 0
+        month = next(number for number, names in enumerate(_MONTHS, 1) if name.lower() in names.split("|"))
+        numbers = year, str(month), before or behind or "0"
     try:
-        meant = date(int(year), int(month), int(day))
+        meant = date(*map(int, numbers))
     except ValueError:
         return None
     return meant.isoformat() if _FIRST <= meant <= newest else None
