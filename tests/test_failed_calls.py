@@ -267,6 +267,10 @@ def refused(status: int, message: str, code: Any = None, **more: Any) -> Json:
     (refused(401, "Insufficient permissions. Missing scopes: api.responses.write"), "permission", "valid key"),
     (refused(401, "Your IP address is not on the list.", "ip_not_authorized"), "address of this machine", "valid key"),
     (refused(401, "Wrong.", "invalid_api_key"), "valid key", "permission"),
+    (Json({"message": "The security token included in the request is expired"}, 403), "valid key", "region"),
+    (refused(403, "The free tier of the model has been exhausted."), "billing", "region"),
+    (Json({"message": "This model version has reached the end of its life."}, 404), "Check the model, the key", "Responses"),
+    (refused(400, "Unknown parameter.", param="tools[0].search_context_size"), "its parameters", "fewer words"),
     (refused(401, "Access denied due to missing subscription key.", "401"), "valid key", "region"),
     (refused(200, "Missing scopes: api.responses.write", type="invalid_request_error"), "permission", "its parameters"),
     (
@@ -425,8 +429,9 @@ async def test_a_body_of_plain_text_is_told_and_no_page_and_no_broken_json(statu
 RAW = '[{"code":"invalid_union","path":["include",0],"message":"Invalid input"}]'
 
 
-async def test_a_gateway_that_cannot_read_a_request_does_not_refuse_its_content() -> None:
-    told, _ = await reason(refused(400, "Invalid Responses API request", "invalid_prompt"))
+@pytest.mark.parametrize("more", [{}, {"metadata": {"raw": RAW}}, {"metadata": {"raw": '{"detail": "No."}'}}], ids=repr)
+async def test_a_gateway_that_cannot_read_a_request_does_not_refuse_its_content(more: dict[str, Any]) -> None:
+    told, _ = await reason(refused(400, "Invalid Responses API request", "invalid_prompt", **more))
     assert "other words" not in told
     assert "parameters" in told
 

@@ -59,6 +59,8 @@ _PARAMS: Final = ("param", "parameter", "field", "property", "pointer", "instanc
 _PATHS: Final = ("keys", "path", "loc")
 _KNOWN: Final = frozenset((*_WITHIN, *_BESIDE, *_TEXTS, *_CODES, *_PARAMS, *_PATHS, "raw"))
 _WAIT = re.compile(r"retryafter(ms|seconds)?|retrydelay|resets?(at|inseconds)|xratelimitreset")
+# Gateways have this code for any request that they cannot read, with what the API behind said of it within.
+_OF_GATEWAY: Final = "invalid_prompt"
 _JSON_BEGINS = re.compile(r"\A[\ufeff \r\n\t]*[{\[]|\{(?=\s?\"error\")")
 _LEFT_OUT = re.compile(r"^[Ee]rror_?(?=\w{3})|[\W_]")
 
@@ -125,9 +127,9 @@ KINDS: Final[dict[str, Kind]] = {
         r"|\b(daily|weekly|monthly|plan|usage|day) ~(limit|allocation|quota)", (400, 403, 429, 500)),
     "too_long": Kind(RequestRefused, "The request is too long",
         "Ask in fewer words, or choose a model that takes more.",
-        r"context (length|window|size)|(input|prompt) length|length exceeded|reduce the length|(string|array) above max"
-        r"|(^|(prompt|input|request|query|string) )(is |was )?too (long|large)|too many ~tokens|than \d+ ~tokens"
-        r"|超[过出长]|\btokens?\b.{0,60} exceed|exceed.{0,60}\b(tokens|context)\b"
+        r"(?<!search )context (length|window|size)|(input|prompt) length|length exceeded|reduce the length|超[过出长]"
+        r"|(string|array) above max|(^|(prompt|input|request|query|string) )(is |was )?too (long|large)"
+        r"|too many ~tokens|than \d+ ~tokens|\btokens?\b.{0,60} exceed|exceed.{0,60}\b(tokens|context)\b"
         r"|\b(input|prompt|message)s? tokens?\b.{0,60}\b(must|may|only|limit|max)", (400, 422, 500)),
     "too_large": Kind(RequestRefused, "The request is too large there",
         "Ask in fewer words, or have it take larger requests.",
@@ -135,12 +137,13 @@ KINDS: Final[dict[str, Kind]] = {
     "quota": Kind(QuotaExhausted, "The account's quota is used up", "Check plan and billing with the provider.",
         r"insufficient ~(quota|balance|credit|fund)|exceeded ~(quota|budget)|payment required|out of ~quota|^quota$"
         r"|billing|(no|any|all available|not enough|out of) credits|over budget|arrear|余额|欠费|充值|额度"
-        r"|(quota|balance|credits?|budget) ~(exceeded|exhausted|used up|too low|insufficient)",
+        r"|(quota|balance|credits?|budget|free tier) (\w{1,30} ){0,5}(exceeded|exhausted|used up|too low|insufficient)",
         (400, 402, 403, 429, 500), (402,)),
     "model": Kind(RequestRefused, "The API does not offer this model",
         "Check the model, the key's access to it, and openai.base_url.",
         r"^param model$|^model (\w+ )?(not|access|invalid|deprecated|unsupported)|no (models? loaded|endpoints found)"
-        r"|\bmodels?\b.{0,120}?\b(not found|not exist|no longer|deprecated|decommissioned|is unknown)|模型不存在"
+        r"|\bmodels?\b.{0,120}?\b(not found|not exist|no longer|deprecated|retired|decommissioned|end of its life"
+        r"|is unknown)|模型不存在"
         r"|(unknown|invalid|unsupported|no such|not a valid) model|model identifier is invalid|deployment not found",
         (400, 403, 404, 410, 422, 500)),
     "region": Kind(*_FORBIDDEN, "The provider does not serve this region: ask from another, or ask another provider.",
@@ -158,7 +161,8 @@ KINDS: Final[dict[str, Kind]] = {
     "key": Kind(AuthenticationFailed, "The API refused the key", "Put a valid key into {key_from}.",
         r"(invalid|incorrect|wrong|missing|expired) (api ?)?key|api ?key (is )?(not valid|invalid|expired|missing)"
         r"|unauthori[sz]ed|authenticat|deactivated|token expired|(invalid|expired) ~token provided"
-        r"|^(invalid|wrong|missing|expired) ~token$|无效的令牌", (400,), (401,)),
+        r"|^(invalid|wrong|missing|expired) ~token$|token (\w{1,30} ){0,5}is (invalid|expired)|无效的令牌",
+        (400, 403), (401,)),
     "rate_limit": Kind(RateLimited, "The API limits the rate of requests", "Wait a while and ask again.",
         r"rate ?limit|too many|throttl|^(requests|tokens)$|resource exhausted|quota|访问量|并发",
         (), (429,), "refused"),
@@ -191,7 +195,6 @@ KINDS: Final[dict[str, Kind]] = {
 _WORDS: Final = {name: re.compile(kind.words.replace("~", r"(\w{1,30} ){0,3}")) for name, kind in KINDS.items()}
 _OF_STATUS: Final = {status: name for name in reversed(KINDS) for status in KINDS[name].usual}
 _SHORT_LIMIT = re.compile(r"\bper (?:min|sec|hour)|\b[rt]pm\b")
-# Gateways have the code of a prompt that is refused for any request that they cannot read.
 _UNREADABLE = re.compile(r"(?:invalid|bad|malformed) (?:\w{1,30} ){0,4}request|provider returned")
 
 
@@ -225,11 +228,14 @@ def read_failure(value: object, redact: Redact) -> Failure | None:
     parts = sorted(_parts_of(value), key=itemgetter(0, 1))
     given = [members for _, _, members in parts]
     texts = [(level, text) for is_beside, level, members in parts if not is_beside and (text := _text_of(members))]
-    deepest = dict.fromkeys(text for level, text in texts if level == texts[0][0])
+    inner = texts[0][0] if texts else 0
+    deepest = dict.fromkeys(text for level, text in texts if level == inner)
     shown = (" ".join(_beginning(text, redact).split()) for text in islice(deepest, _MOST_LISTED))
     message = " ".join(text if text[-1] in ".!?。" else text + "." for text in shown if text)
     types = _words((each.get("type") for each in given), redact)
-    codes = [*filter(_NAME.fullmatch, _words((each.get(name) for each in given for name in _CODES), redact))]
+    all_codes = ((level, each.get(name)) for _, level, each in parts for name in _CODES)
+    own = (code for level, code in all_codes if code != _OF_GATEWAY or level <= inner)
+    codes = [*filter(_NAME.fullmatch, _words(own, redact))]
     params = _words((param for each in given for param in _params_of(each)), redact)
     waits = (
         seconds_until(str(told)[:_LONGEST_WORD] + ("ms" if name.endswith("ms") else ""))
@@ -311,7 +317,8 @@ def _params_of(given: JsonObject) -> list[str]:
     for name in _PATHS:  # in a text, it is a URL's
         if steps := [str(step)[:_LONGEST_TEXT] for step in _listed(given.get(name)) if isinstance(step, str | int)]:
             return steps if name == "keys" else [".".join(steps)]
-    return [param for name in _PARAMS if (param := given.get(name)) and isinstance(param, str)][:1]
+    params = [param for name in _PARAMS if (param := given.get(name)) and isinstance(param, str)]
+    return [param for param in params[:1] if not param.isdigit()]
 
 
 def _words(values: Iterable[object], redact: Redact) -> list[str]:

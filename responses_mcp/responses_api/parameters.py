@@ -49,6 +49,8 @@ _OPTIONAL: Final = _OF_SEARCH | {
 }
 _ALSO_CALLED: Final = {"verbosity": "text", "reasoning_effort": "reasoning", "include_obfuscation": "stream_options"}
 
+_OF_REQUEST: Final = ("parameter", "request", "schema", "location", "domains")  # kinds of errors; not what is asked
+
 # How a refusal names parameters, in lower case and without links.
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _LINK = re.compile(r"(?<![\w./#-])(?:[\w-]++\.[\w.-]*+|\w++:)/[^\s\"]*+")
@@ -58,18 +60,19 @@ _TAKEN = re.compile(  # what follows is taken
 )
 _LOCATION = re.compile(r"""\b(?:loc|path)\b\W{1,6}[(\[]([^)\]]{1,200})[)\]]""")
 _PART = re.compile(r"\w+(?:[ -]+\w+)*")  # of a path: "text of the prompt" is one, and no name of ours
-_Q = r"""'"`´‘’“”«»「」\[\]"""
+_Q = r"""'"`´‘’‚“”„«»‹›「」『』＂＇\[\]"""
 _PATH = r"[#$./]{0,2}[a-z_]\w{0,40}(?:[./\[]\w{1,40}\]?){0,9}(?![\w-]|[./\[]\w)"
 _NAME = re.compile(rf"[{_Q}]\s?({_PATH})(?=\s?\\{{0,8}}[{_Q}])|(?<![\w./#-])({_PATH})")  # in quotes, or not
 _LISTED = rf"[{_Q}\\]{{0,9}}{_PATH}[{_Q}\\]{{0,9}}"
 _NOUN = (
-    r"\b(?:param|arg|field|propert|key|option|attribute|name|inputs|path)[a-z]{0,6}\b(?:\(s\))?(?:[^.:;(]{0,60}[:(])?"
+    r"(?:\b(?:param|arg|field|propert|key|option|attribute|name|inputs|path)[a-z]{0,6}\b(?:\(s\))?"
+    r"|\bvalidation errors? for \w+|参数|參數|引数|字段|パラメーター?)(?:[^.:;(]{0,60}[:(])?"
 )
 _ANNOUNCED = re.compile(  # by a noun, or as the first word; behind the names stands a verb or no word
     rf"(?:{_NOUN}\s?|^)"
     rf"({_LISTED}(?:(?:,\s?(?:(?:and|or) )?| (?:and|or) ){_LISTED}){{0,9}})"
     rf"(?= ?$| ?[^\w {_Q}]| (?:is|was|are|were|not|can|cannot|must|may|should|does|has|and|in|for|on|at|by|with"
-    r"|invalid|un[a-z]{1,20})\b)"
+    r"|extra|invalid|un[a-z]{1,20})\b)"
 )
 
 
@@ -120,19 +123,12 @@ def news(changes: Changes, known: Changes) -> Iterator[str]:
             yield f"uses reasoning effort {changes[name, value]}, as {value} is not taken"
 
 
-def _is_about_request(error: UpstreamError) -> bool:
-    """Tell whether an error refuses a part of the request, and not what it asks."""
-    if error.status is None:  # within a stream, or a Response
-        return error.kind in ("parameter", "request", "location", "domains") and not error.maybe_paid
-    return error.status in (400, 422) and error.kind != "content" and not error.maybe_paid
-
-
 def _refused_members(error: UpstreamError) -> set[str]:
     """Return the members that an error refuses: all that it lists or announces, else the one of ours that it quotes.
 
     Of a list with anything else in it none is left out: the request would be refused again.
     """
-    if not _is_about_request(error):
+    if error.maybe_paid or error.status not in (None, 400, 422) or error.kind not in _OF_REQUEST:
         return set()
     if paths := [each for each in error.params if each != "body"]:
         members = set(map(_member, paths))
@@ -151,7 +147,7 @@ def _refused_members(error: UpstreamError) -> set[str]:
 def _member(path: str) -> str:
     """Return the member that a server means by a path; "" if it is none that may be left out."""
     parts = _PART.findall(_plain(path))
-    head, *rest = parts[1:] if parts[:1] == ["body"] and parts[1:] else parts or [""]
+    head, *rest = parts[1:] if parts[1:] and parts[0].endswith(("body", "request")) else parts or [""]
     if head == "tools":
         return next((name for name in rest if name in _OF_SEARCH), "")
     name = _ALSO_CALLED.get(head, head)
