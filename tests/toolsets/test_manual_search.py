@@ -251,6 +251,21 @@ async def test_line_ends_that_json_writes_as_numbers_are_none_of_the_file(
             assert "zorgonium valve opens" in page["text"]
 
 
+@pytest.mark.parametrize("sign", ["=>", "==", "===", "=:", "=~", "!=", "??", "||>"])
+async def test_signs_of_code_are_found_and_shown(tmp_path: Path, sign: str) -> None:
+    write(tmp_path, "m/signs.md", f"# Of signs\n\n{FILLER * 8}Write a {sign} b here.\n{FILLER * 8}")
+    write(tmp_path, "m/other.md", f"# Other\n\n{FILLER}Write a and b.\n")
+    async with desk(settings_for(tmp_path)) as here:
+        for query in (sign, f"What does {sign} mean?"):
+            row = (await rows(here, query))[0]
+            assert row["title"] == "Of signs"
+            assert f"a {sign} b" in row["snippet"]
+        given = {"manual_id": "m", "required_terms": [sign], "inline_hits": {"limit": 1}}
+        await here.call("manual_ls")
+        hits = await here.call("manual_find", query=f"a {sign} b", **given)
+    assert hits["status"] == "required_effective"
+
+
 async def test_a_path_that_is_nowhere_is_told(root: Path) -> None:
     async with desk(settings_for(root)) as here:
         found = await searched(here, "seals", path_prefix="pumps")

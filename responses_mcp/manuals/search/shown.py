@@ -123,7 +123,7 @@ class Showing:
                     for piece in PIECE.finditer(chunk)
                     if not is_japanese(piece[0])
                     for each in of_piece(piece[0])
-                    if (token := each.removeprefix(PART) or each) in self._weights
+                    if (token := each if each in self._weights else each.removeprefix(PART)) in self._weights
                 ]
             for each in found:
                 yield each._replace(begin=begin + each.begin, end=begin + each.end)
