@@ -396,3 +396,27 @@ def test_of_translations_the_one_in_the_language_of_the_question_comes_first(que
     found_paths = paths(found(manual({**OTHERS, **texts}), question, "zzqq"))
     assert found_paths[0] == first
     assert set(found_paths[:4]) == set(texts)
+
+
+@pytest.mark.parametrize(
+    ("title", "other", "questions"),
+    [
+        ("Status code", "The status code of a reply", ("Can you explain status code?", "What is a status code?")),
+        ("Sealing", "Sealing of the pumps", ("Please describe sealing", "How does sealing work?")),
+        ("getElement", "Get the element", ("What is getElement?", "getElement", "Tell me about getElement")),
+        ("リリース", "リリースの周期", ("リリースについて教えてください", "リリースとは何ですか？", "リリースって何")),
+        ("部品の交換", "部品の交換の費用", ("部品の交換とは", "部品の交換を説明してください。")),
+    ],
+)
+def test_a_title_that_is_asked_for_comes_before_longer_titles_with_more_text(
+    title: str, other: str, questions: tuple[str, ...]
+) -> None:
+    filler = "Here is what is said of it, at some length and in many words.\n"
+    reader = manual({
+        **OTHERS,
+        "own.md": f"# Page\n\n## {title}\n\n{filler}\n",
+        "other.md": f"# Page\n\n## {other}\n\n{title} {other} {title}: {filler}{title}\n",
+        "chapter.md": f"# Part\n\n## {title} and all\n\n### Details\n\n{title}. {filler}\n",
+    })  # fmt: skip
+    for question in questions:
+        assert paths(found(reader, question, "zzqq"))[0] == "own.md"

@@ -133,7 +133,7 @@ class Everywhere:
         most = most_of_translations(((key[0], found[2]) for key, found in self._found.items()), self.asked.language)
         for key, (manual_id, scored, score) in self._found.items():
             self._found[key] = manual_id, scored, min(score, most.get(key[0], score))
-        return sorted(self._found, key=lambda key: (-self._found[key][2], key))
+        return sorted(self._found, key=lambda key: (-self._found[key][2], -self._found[key][1].score, key))
 
 
 def _written(word: str, question: str) -> str:

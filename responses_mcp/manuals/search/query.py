@@ -34,7 +34,15 @@ GRAMMAR: Final = frozenset(
 )
 """Words that say little of what is asked for."""
 
-_HOW_MUCH: Final = re.compile(r"(?<=\bhow )(?:far|long|many|much|often)\b")  # which say how it is asked
+# Words that say how it is asked, where they stand.
+_ASKING: Final = re.compile(
+    r"(?<=\bhow )(?:far|long|many|much|often)\b|(?:(?<=\bcan you )|(?<=\b[cw]ould you )|(?<=\bplease )|^)"
+    r"(?:describe|explain|show(?= me)|tell(?= me))\b|works?(?=\W*$)"
+)
+_ASKING_IN_JAPANESE: Final = re.compile(
+    r"(?:(?:について|に関して|のこと|を){0,2}(?:詳しく|くわしく)?(?:教え|おしえ|説明し)て(?:ほしい|欲しい|ください|下さい|くれ)?"
+    r"|(?:とは(?:何|なん|なに)?|って(?:何|なん|なに))(?:ですか|でしょうか|か)?)[。?？!！]*$"
+)
 _WHICH: Final = "何"  # of which only the answer stands in a text: 何日
 _KANJI: Final = r"[\u3400-\u4dbf\u4e00-\u9fff]"
 _COMPOUND: Final = re.compile(f"({_KANJI})[{BETWEEN}]?({_KANJI})(?:わせ|[{BETWEEN}])?")
@@ -140,6 +148,7 @@ class Query:
 
 def query(question: str) -> Query:
     """Take a question apart."""
+    question = _ASKING_IN_JAPANESE.sub("", question.strip()) or question
     written = prepared(question).replace(LONG_VOWEL, "")
     text, lower = foldable(normalise(question)), written.lower()
     code = [found.span() for found in _IN_CODE.finditer(written)]
@@ -164,7 +173,7 @@ def query(question: str) -> Query:
                 (grammar_words if said[-1] else words)[run] = tuple(pairs(run)[: max(len(run) - 1, 1)])
             _add(terms, _japanese(piece))
         elif of_it := of_piece(piece):
-            is_grammar = plain(piece) in GRAMMAR or of_it[0] in GRAMMAR or _HOW_MUCH.match(lower, found.start())
+            is_grammar = plain(piece) in GRAMMAR or of_it[0] in GRAMMAR or _ASKING.match(lower, found.start())
             said.append(bool(is_grammar) and not named(found))
             (grammar_words if said[-1] else words)[plain(piece)] = tuple(of_it)
             _add(terms, [_term(of_it[0], _LITTLE)] if said[-1] else _latin(piece, of_it))
@@ -214,7 +223,7 @@ def _term(token: str, weight: float, parts: Iterable[str] = (), part_of: str = "
 
 def _latin(piece: str, of_it: list[str]) -> Iterator[Term]:
     """Yield the terms of a word or a name of an alphabet: as a whole, which its parts behind each other are too."""
-    whole, *joined = (each for each in of_it if each[0] != PART or not each[1:])
+    whole, joined = of_it[0], [each for each in of_it[1:] if not each.startswith(PART)]
     parts = joined or camel_parts(piece)
     yield _term(whole, 1.0, joined or mixed_parts(piece) or parts)
     yield from (_term(each, _PART, part_of=whole) for each in parts if each != whole)

@@ -18,9 +18,10 @@ from itertools import chain, pairwise
 from typing import Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
-from responses_mcp.manuals.index.tokens import tokens
+from responses_mcp.manuals.files.titles import shown_title
+from responses_mcp.manuals.index.tokens import is_character, tokens
 from responses_mcp.manuals.results.search_results import TIME_BUDGET
-from responses_mcp.manuals.search.query import Query, RequiredTerm, pad
+from responses_mcp.manuals.search.query import GRAMMAR, Query, RequiredTerm, pad
 from responses_mcp.manuals.search.reader import (
     Frequencies,
     Reader,
@@ -30,7 +31,7 @@ from responses_mcp.manuals.search.reader import (
     frequencies,
     in_turn,
 )
-from responses_mcp.manuals.words import alike, foldable, prepared
+from responses_mcp.manuals.words import alike, foldable, normalise, prepared
 from responses_mcp.settings.model import LexicalSettings
 
 Key = tuple[str, int]
@@ -49,6 +50,8 @@ _COVERED: Final = 4  # the power of coverage: most of the words count little bes
 _CERTAIN: Final = 8  # the power by which the best coverage of any section says how surely words name what is sought
 _HEAD: Final = 0.25  # for words in the title, the headings above or the path
 _ASKED: Final = 0.5  # for a title that is the question
+_LIKE, _NEARLY = 4, 0.8  # the power of how far it is; what one counts that is not written so
+_LITTLE_OF_TITLE: Final = 0.1  # words of grammar
 _FILE, _NEXT = 0.08, 2  # of each of the two next sections of the file
 _PHRASE: Final = 0.1
 _AS_WRITTEN: Final = 0.4  # for words in the form that the question has, if it is certain
@@ -263,6 +266,7 @@ class _Scorer:
         there_of_all = self._total / (self._total + missing)
         self._scale = there_of_all / ((2 - fades + _BONUSES) * (1 + _NEXT * _FILE))
         self.certainty = 0.0
+        self._said = frozenset(asked.title.split())
         self._required = [(each, *self._worth(each, search.reader)) for each in search.required]
 
     def _worth(self, term: RequiredTerm, reader: Reader) -> tuple[bool, float, frozenset[int]]:
@@ -307,22 +311,39 @@ class _Scorer:
             each.score, each.parts, each.signals = 0.0, {}, []
         best = max((each.coverage for each in looked if each.asked), default=0.0)
         self.certainty = best**_CERTAIN
-        scale, title = self._scale, pad(self._asked.title)
+        scale = self._scale
         for each in looked:
             row = each.row
             each.add("tf-idf", scale * sum(self._weights[at] * gain for at, gain, _ in each.gains) / self._total)
             each.add("coverage", scale * self._coverage * best * each.coverage**_COVERED)
             head = sum(self._weights[at] for at, _, in_head in each.gains if in_head) / self._total
             each.add("head", scale * _HEAD * head, "anchor")
-            each.add("title", scale * _ASKED * (row.title_tokens == title), "exact")
             each.add("list of contents", -scale * _NOISE * (_LISTS.search(row.path) is not None))
             if not self._of_changes and (_CHANGES.search(row.path) or _CHANGES.search(row.title)):
                 each.add("release notes", -_NOT_OF_CHANGES * each.score)
+            if likeness := self._likeness(row):
+                each.add("title", max(1 - each.score, 0.0) * _ASKED * likeness, "exact" if likeness == 1 else "")
         top = max([_LEAST_BEST, *(each.score for each in looked if each.asked)])
         for each in looked:
             for hits, (_, said, worth, _) in zip(each.required, self._required, strict=True):
                 points = _SAID * scale * self.certainty if said else _DEMANDED * top * worth
                 each.bonus += points * hits / (hits + _K1)
+
+    def _likeness(self, row: Row) -> float:
+        """Return how far the title of a row is the question, from 0 to 1: what each has that the other has, too."""
+        said = row.title_tokens.split()
+        weights = [_LITTLE_OF_TITLE if token in GRAMMAR or is_character(token) else 1.0 for token in said]
+        of_title = sum(weight for token, weight in zip(said, weights, strict=True) if token in self._said)
+        if 2 * of_title <= sum(weights):
+            return 0.0
+        of_asked = sum(
+            weight
+            for term, weight in zip(self._terms, self._weights, strict=True)
+            if term.stands_in(row.title_tokens) or (term.in_name and term.in_name in row.title_tokens)
+        )
+        written = foldable(normalise(shown_title(row.title)))
+        form = 1.0 if written in self._asked.text else _NEARLY
+        return form * (of_title / sum(weights) * of_asked / self._total) ** _LIKE
 
     def refine(self, found: Scored, text: str) -> None:
         """Add what phrases, words as they are written, closeness and numbers beside their words are worth."""
