@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from responses_mcp.errors import exhausted
 from responses_mcp.manuals.cancellation import CancellationCheck, FairLock, OutOfTime, unchecked
@@ -22,7 +22,7 @@ from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.index.pieces import Section, sections
 from responses_mcp.manuals.index.store import Store, Unusable, index_path, is_broken, older_paths, remove
-from responses_mcp.manuals.index.update import Changes, Manual, Vanished, begin, check_whole, compare, manual_of, update
+from responses_mcp.manuals.index.update import Changes, Vanished, begin, compare, manual_of, update
 from responses_mcp.manuals.requests import FindRequest, SearchRequest
 from responses_mcp.manuals.requests.paths import lies_below
 from responses_mcp.manuals.results.search_results import TIME_BUDGET, Unsearched
@@ -35,8 +35,6 @@ from responses_mcp.manuals.search.shown import Showing, Shown
 from responses_mcp.settings.model import ManualsSettings
 
 log = logging.getLogger(__name__)
-
-_MOST_WHOLE: Final = 1_000  # manuals that are remembered to have all their rows
 
 
 class Found(NamedTuple):
@@ -72,7 +70,6 @@ class Library:
         self._root = Path(settings.root)
         self.folder = Folder.of(settings)
         self._counts = Counts()
-        self._whole = dict[int, tuple[Manual, object]]()  # manuals that have all their rows, with the state of the file
         self._lock = FairLock()  # to open the index, or to throw it away
         self._store: Store | None = None
         self._usable = False  # whether the index was opened and could be written to
@@ -124,12 +121,9 @@ class Library:
         store = self._opened(check)
         finished = changes is not None and changes.finished
         unscanned = list(_reasons(changes))
-        written = store.written()
         with store.reading(check) as connection:
-            reader = self._reader(connection, request.manual_id, changes, written)
+            reader = self._reader(connection, request.manual_id, changes, meaning)
             if reader is not None:
-                if meaning is not None:
-                    meaning.look_into(connection, reader.manual.number)
                 payload = find(
                     request,
                     reader,
@@ -179,16 +173,12 @@ class Library:
             unsearched += _unsearched(name, changes, request.path_prefix)
             try:
                 # One transaction for each: SQLite, once stopped, gives up all that is done in one.
-                store = self._opened(check)
-                written = store.written()
-                with store.reading(check) as connection:
-                    reader = self._reader(connection, name, changes, written, request.path_prefix)
+                with self._opened(check).reading(check) as connection:
+                    reader = self._reader(connection, name, changes, meaning, request.path_prefix)
                     there = there or reader is None or bool(reader.first(1))
                     if everywhere is None:
                         known = self._readers(connection, manuals)
                         everywhere = Everywhere(request.query, self._settings.lexical, check, known)
-                    if meaning is not None and reader is not None:
-                        meaning.look_into(connection, reader.manual.number)
                     if reader is not None and not everywhere.add(name, reader, meaning):
                         late.append(name)
             except OutOfTime:
@@ -212,7 +202,12 @@ class Library:
         return [(each, showing.show(each.row, texts[each.row.id])) for each in best if each.row.id in texts]
 
     def _reader(
-        self, connection: sqlite3.Connection, name: str, changes: Changes | None, written: object, path_prefix: str = ""
+        self,
+        connection: sqlite3.Connection,
+        name: str,
+        changes: Changes | None,
+        meaning: Meaning | None,
+        path_prefix: str = "",
     ) -> Reader | None:
         """Return what a search reads of a manual, None where it is not known and nobody has looked for changes."""
         manual = manual_of(connection, name)
@@ -220,22 +215,14 @@ class Library:
             raise Vanished
         if manual is None:
             return None
-        self._check_whole(connection, manual, written)
+        if meaning is not None:
+            meaning.look_into(connection, manual.number)
         return Reader(connection, manual, self._counts, path_prefix)
 
     def _readers(self, connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, Reader]:
         """Return what a search counts words in: the manuals that are known."""
         known = {name: manual for name in names if (manual := manual_of(connection, name)) is not None}
         return {name: Reader(connection, manual, self._counts) for name, manual in known.items()}
-
-    def _check_whole(self, connection: sqlite3.Connection, manual: Manual, written: object) -> None:
-        """Check a manual's rows, unless nothing was `written` since; that was looked up before the transaction."""
-        state = manual, written
-        if written is None or self._whole.get(manual.number) != state:
-            check_whole(connection, manual)
-            if len(self._whole) >= _MOST_WHOLE:
-                self._whole.clear()
-            self._whole[manual.number] = state
 
     def rebuild(self, error: Exception, age: int, check: CancellationCheck) -> bool:
         """Return whether a request that began at `age` and failed with `error` should be tried again.
@@ -296,7 +283,6 @@ class Library:
     def _renewed(self, store: Store) -> bool:
         self._store = store
         self._counts.clear()
-        self._whole.clear()
         self.age += 1
         return True
 

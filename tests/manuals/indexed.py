@@ -58,11 +58,11 @@ class Shelf(Folder):
             self._states[path] = (state, self._changes)
         return Stamp(real.size, 1, self._states[path][1], 1)
 
-    def open(self, manual_id: str, path: str) -> BinaryIO:
+    def open(self, manual_id: str, path: str, *, walked: bool = False) -> BinaryIO:
         self.opened.append(path)
         if path in self.unreadable:
             raise ManualsError("conflict", "It cannot be read.")
-        return self.on_open(path, super().open(manual_id, path))
+        return self.on_open(path, super().open(manual_id, path, walked=walked))
 
     def write(self, path: str, text: str) -> Path:
         file = self.place / path

@@ -226,9 +226,9 @@ async def test_files_that_are_wanted_most_are_read_first(root, monkeypatch, sett
     read: list[str] = []
     real = Folder.open
 
-    def noting(self: Folder, manual_id: str, path: str) -> Any:
+    def noting(self: Folder, manual_id: str, path: str, **how: Any) -> Any:
         read.append(path)
-        return real(self, manual_id, path)
+        return real(self, manual_id, path, **how)
 
     def out_of_time(*_: Any, **__: Any) -> Any:
         raise OutOfTime

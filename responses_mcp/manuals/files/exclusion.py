@@ -81,6 +81,18 @@ class Exclusion:
         return next((each for each in decisions if each is not None), False)
 
 
+class Nothing(Exclusion):
+    """Leaves out nothing, and reads no rules on the way: for files that a walk has just yielded."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+
+    def entered(self, directory: Directory, *names: str) -> Exclusion:
+        """Return what is left out of any folder."""
+        del directory, names
+        return self
+
+
 def _untied(levels: Iterable[_Rules]) -> frozenset[str] | None:
     """Return the names that are left out wherever they stand, if there are no other patterns."""
     rules = [rule for level in levels for rule in level.rules]

@@ -30,7 +30,7 @@ from responses_mcp.manuals.cancellation import CancellationCheck, unchecked
 from responses_mcp.manuals.errors import ErrorCode, ManualsError
 from responses_mcp.manuals.files.directories import Directory, open_root
 from responses_mcp.manuals.files.documents import Documents, content_of, document_of
-from responses_mcp.manuals.files.exclusion import Exclusion
+from responses_mcp.manuals.files.exclusion import Exclusion, Nothing
 from responses_mcp.manuals.formats import pdf
 from responses_mcp.manuals.formats.document import Document, Unserved
 from responses_mcp.manuals.requests.paths import (
@@ -201,8 +201,8 @@ class Folder:
         has_files = len(others.keys() & DOCUMENTS) > 0 or any(kind == "file" for _, kind in entries)
         return [name for name, kind in entries if kind == "dir"], has_files
 
-    def _top(self, top: Directory) -> _Open:
-        return _Open(top, (), self._exclusion.entered(top), self._formats)
+    def _top(self, top: Directory, *, walked: bool = False) -> _Open:
+        return _Open(top, (), Nothing() if walked else self._exclusion.entered(top), self._formats)
 
     def _own_name(self, folders: Iterable[str]) -> str:
         """Return the name of the manual of the files in the root, beside folders of these names."""
@@ -270,12 +270,15 @@ class Folder:
         except ManualsError:
             return True
 
-    def open(self, manual_id: str, path: str) -> BinaryIO:
-        """Open a file for reading; its `name` is the path as spelled on disk."""
+    def open(self, manual_id: str, path: str, *, walked: bool = False) -> BinaryIO:
+        """Open a file for reading; its `name` is the path as spelled on disk.
+
+        A path that was just `walked` is not looked up again among those that are left out.
+        """
         *above, name = parts_of(path) or [""]
         if not name:
             raise ManualsError("invalid_path", "path is empty; pass the path of a file as manual_toc lists it.")
-        with self._inside(manual_id, above) as place:
+        with self._inside(manual_id, above, walked=walked) as place:
             asked = "/".join([*above, name])
             directory = place.directory
             number, found = _at(
@@ -315,7 +318,7 @@ class Folder:
         )
 
     @contextmanager
-    def _inside(self, manual_id: str, parts: Sequence[str]) -> Generator[_Open]:
+    def _inside(self, manual_id: str, parts: Sequence[str], *, walked: bool = False) -> Generator[_Open]:
         """Open a folder of a manual."""
         require_single_name(manual_id)
         if manual_id == ROOT_ID:
@@ -327,7 +330,7 @@ class Folder:
             raise _missing(manual_id, "") from error
         except OSError as error:
             raise _unreadable_root(error) from error
-        place = self._top(directory)
+        place = self._top(directory, walked=walked)
         try:
             if self._is_own(directory, manual_id):
                 if parts:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
-from responses_mcp.manuals.cancellation import CancellationCheck
-
 MOST_HEADINGS: Final = 100_000
 """Headings of a file; what follows the last of them is its text."""
 
@@ -23,7 +21,6 @@ NO_TEXT: Final = "no_text"
 """Why a file is not served that has pictures alone."""
 
 _BLANKS: Final = re.compile(r"[ \t\n]+")
-_LINES_BETWEEN_CHECKS: Final = 4096
 
 
 class Unserved(Exception):  # no fault of the program
@@ -92,18 +89,6 @@ class Document:
             crumbs = tuple(each.title for each in above) if heading.above is None else heading.above
             yield Place(heading.line, heading.line + heading.lines, end, heading.title, crumbs)
             above.append(heading)
-
-
-def checked_lines(text: str, check: CancellationCheck) -> Iterator[str]:
-    """Yield the lines of a text without their newlines, one more than there are newlines; ask now and then to stop."""
-    start = number = 0
-    while (end := text.find("\n", start)) >= 0:
-        if not number % _LINES_BETWEEN_CHECKS:
-            check()
-        yield text[start:end]
-        start, number = end + 1, number + 1
-    check()
-    yield text[start:]
 
 
 class Page:

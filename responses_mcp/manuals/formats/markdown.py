@@ -57,6 +57,8 @@ class Markdown(Markup):
 
     def _marked(self, kind: str, line: str, found: re.Match[str]) -> None:
         self._text(line)
+        if kind == "blank":  # as every other one
+            return
         take = partial(self.take, shown=True, end_shown=True)
         match kind:
             case "heading":

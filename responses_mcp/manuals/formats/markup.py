@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import ClassVar, Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck
-from responses_mcp.manuals.formats.document import LONGEST_TITLE, Document, Page, checked_lines
+from responses_mcp.manuals.formats.document import LONGEST_TITLE, Document, Page
 
 ADORNMENT: Final = r"(?P<mark>[!-/:-@\[-`{-~])(?P=mark)+[ \t]*$"
 """A line of one sign, as below or above titles."""
@@ -29,7 +29,7 @@ class Markup(ABC):
 
     def __init__(self, text: str, check: CancellationCheck) -> None:
         self.page = Page()
-        self.lines = list(checked_lines(text, check))
+        self.lines = text.split("\n")
         self.at = 0
         self.paragraph = 0
         self._check = check

@@ -49,39 +49,37 @@ def entries(path: str, document: Document, check: CancellationCheck) -> Iterator
     name = path.rpartition("/")[2] if is_json else ""
     begins = list(accumulate(map((1).__add__, map(len, text.split("\n"))), initial=0))[:-1]
     front = text[: begins[document.front_lines]] if 0 < document.front_lines < len(begins) else ""
+    crumbs: tuple[str, ...] | None = None
+    headings = above = ""
     for section in document.places():
         begin = begins[section.text - 1] if section.text <= len(begins) else len(text)
-        end = len(text) if section.end is None else begins[section.end - 1] - 1
-        while begin < end and text[begin] == "\n":
-            begin += 1
-        crumbs = " > ".join(section.crumbs)[-_LONGEST_CRUMBS:]
-        above = " ".join([*map(_head_tokens, section.crumbs), of_place])[-_LONGEST_CRUMBS:]
-        line = section.text + text.count("\n", begins[section.text - 1], begin) if begin < end else section.text
-        for part in _parts(_Part(line, begin, text[begin:end].rstrip()), check):
-            counted = f"{front}\n{part.text}" if front and begin else part.text
-            begins_on = section.line + (part.line - line if is_json else 0)
-            counted = decoded(counted) if is_json else counted
-            yield Entry(
-                begins_on,
-                part.line,
-                part.begin,
-                len(part.text),
-                section.title or name,
-                crumbs,
-                _head_tokens(section.title or name),
-                above,
-                tokens(prepared(counted)),
-                part.text,
-            )
+        whole = text[begin : None if section.end is None else begins[section.end - 1] - 1]
+        body = whole.lstrip("\n")
+        begin += len(whole) - len(body)
+        line = first = section.text + (len(whole) - len(body) if body else 0)
+        if section.crumbs != crumbs:
+            crumbs = section.crumbs
+            headings = " > ".join(crumbs)[-_LONGEST_CRUMBS:]
+            above = " ".join([*map(_head_tokens, crumbs), of_place])[-_LONGEST_CRUMBS:]
+        title = section.title or name
+        for part in _parts(body.rstrip()):
+            check()
+            counted = f"{front}\n{part}" if front and begin else part
             front = ""
-
-
-class _Part(NamedTuple):
-    """A piece of the text of a file, which begins at a character, on a line."""
-
-    line: int
-    begin: int
-    text: str
+            yield Entry(
+                section.line + (line - first if is_json else 0),
+                line,
+                begin,
+                len(part),
+                title,
+                headings,
+                _head_tokens(title),
+                above,
+                tokens(prepared(decoded(counted) if is_json else counted)),
+                part,
+            )
+            begin += len(part)
+            line += part.count("\n")
 
 
 @lru_cache(1024)  # a title is above other sections, and many files have the same
@@ -89,21 +87,18 @@ def _head_tokens(title: str) -> str:
     return tokens(prepared(shown_title(title)))
 
 
-def _parts(whole: _Part, check: CancellationCheck) -> Iterator[_Part]:
+def _parts(text: str) -> Iterator[str]:
     """Yield a text in parts that are quick to rank, one at least.
 
     It is cut where there is white space, if there is any, and not within an escape of JSON.
     """
-    line, start, text = whole.line, 0, whole.text
+    start = 0
     while len(text) - start > _LONGEST_TEXT:
-        check()
         end = start + _LONGEST_TEXT
         end = max(text.rfind("\n", start, end), text.rfind(" ", start, end)) + 1 or end
         escape = text.rfind("\\", max(end - 5, start + 1), end)
         end = escape if escape > 0 else end
-        yield _Part(line, whole.begin + start, text[start:end])
-        line += text.count("\n", start, end)
+        yield text[start:end]
         start = end
-    check()
     if start < len(text) or not start:
-        yield _Part(line, whole.begin + start, text[start:])
+        yield text[start:]

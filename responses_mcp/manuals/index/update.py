@@ -25,7 +25,7 @@ from responses_mcp.manuals.files.documents import content_of, is_read_apart
 from responses_mcp.manuals.files.folder import UNREADABLE, Folder, Stamp
 from responses_mcp.manuals.formats.document import Document, Unserved
 from responses_mcp.manuals.index.rows import Entry, entries
-from responses_mcp.manuals.index.store import Blocked, Store, broken
+from responses_mcp.manuals.index.store import Blocked, Store
 from responses_mcp.manuals.index.tokens import TOKENIZER, forget
 
 TOO_LARGE: Final = "too_large"
@@ -54,13 +54,13 @@ _INSERT: Final = (
     f"INSERT INTO words_{{}} (rowid, file, {', '.join(Entry._fields)}) "  # noqa: S608  # constants
     f"VALUES (?, ?{', ?' * len(Entry._fields)})"
 )
-_LAST: Final = "SELECT first + sections FROM file ORDER BY first DESC, sections DESC LIMIT 1"
 _DELETE: Final = "DELETE FROM words_{} WHERE rowid = ?"
-
-# What a manual has, less what it counts. Of all manuals at once that would be quicker, but not once for each of them.
-_MISSING: Final = """SELECT (SELECT count(*) - count(note) FROM file WHERE manual = {0}) - files,
-    (SELECT coalesce(sum(sections), 0) FROM file WHERE manual = {0}) - sections,
-    (SELECT count(*) FROM words_{0}_docsize) - sections FROM manual WHERE id = {0}"""
+_LENGTH: Final = "SELECT coalesce(sum(length), 0) FROM words_{} WHERE rowid BETWEEN ? AND ?"
+_KNOWN: Final = "SELECT id, stamp, digest, note, first, sections FROM file WHERE manual = ? AND path = ?"
+_NEXT: Final = """SELECT coalesce(max(id), 0) + 1,
+    coalesce((SELECT first + sections FROM file ORDER BY first DESC, sections DESC LIMIT 1), 1) FROM file"""
+_RECORD: Final = """UPDATE manual SET generation = generation + 1,
+    files = files + ?, sections = sections + ?, characters = characters + ? WHERE id = ?"""
 
 
 class Hindered(OutOfTime):
@@ -119,12 +119,6 @@ def manual_of(connection: sqlite3.Connection, name: str) -> Manual | None:
     return None if row is None else Manual(*row)
 
 
-def check_whole(connection: sqlite3.Connection, manual: Manual) -> None:
-    """Raise the error of a broken index when there are not as many rows as should be: others have deleted some."""
-    if any(connection.execute(_MISSING.format(manual.number)).fetchone()):
-        raise broken("rows are missing")
-
-
 def compare(store: Store, folder: Folder, name: str, check: CancellationCheck, *, largest: int) -> Changes:
     """Walk the files of a manual and find out what differs from the index; files of over `largest` bytes are not in it.
 
@@ -134,11 +128,11 @@ def compare(store: Store, folder: Folder, name: str, check: CancellationCheck, *
     unindexed: dict[str, str] = {}
     with store.reading(check) as connection:
         manual = manual_of(connection, name)
-        if manual is not None:
-            check_whole(connection, manual)
-            files = "FROM file WHERE manual = ?"
-            known = dict(connection.execute(f"SELECT path, stamp {files}", (manual.number,)))
-            unindexed = dict(connection.execute(f"SELECT path, note {files} AND note NOT NULL", (manual.number,)))
+        number = manual.number if manual is not None else None
+        for path, stamp, note in connection.execute("SELECT path, stamp, note FROM file WHERE manual = ?", (number,)):
+            known[path] = stamp
+            if note is not None:
+                unindexed[path] = note
     if manual is None:
         manual = begin(store, name, check)
     changes = Changes(name, manual.number, unindexed=unindexed)
@@ -287,15 +281,11 @@ class _Transaction:
         self._number = changes.number
         self._files = self._sections = self._characters = 0  # more, or fewer, than before
         self._any = False
-        last = connection.execute(_LAST).fetchone()
-        self._next: int = last[0] if last else 1
+        self._file, self._section = connection.execute(_NEXT).fetchone()
 
     def known(self, path: str) -> _Known | None:
         """Return what the index has of a file."""
-        row = self._connection.execute(
-            "SELECT id, stamp, digest, note, first, sections FROM file WHERE manual = ? AND path = ?",
-            (self._number, path),
-        ).fetchone()
+        row = self._connection.execute(_KNOWN, (self._number, path)).fetchone()
         return None if row is None else _Known(*row)
 
     def read(self, folder: Folder, path: str, stamp: Stamp, largest: int) -> str | None:
@@ -306,86 +296,68 @@ class _Transaction:
             return known.note  # another process was here
         if stamp.is_fresh():
             new = _UNSURE
-        if stamp.size > largest:
-            return self._leave_out(known, path, new, TOO_LARGE)
+        document, digest = None, b""
+        note = TOO_LARGE if stamp.size > largest else None
         try:
-            with folder.open(self._name, path) as handle:
-                content = content_of(handle, largest, self._check)
-            digest = hashlib.blake2b(content, digest_size=16).digest()
-            if known is not None and known.note is None and known.digest == digest:
-                self._stamp(known, new)
-                return None
-            document = folder.documents.of(path, content, self._check)
-            self.forget(known)
-            self._add_file(path, new, digest, document)
+            if note is None:
+                with folder.open(self._name, path, walked=True) as handle:
+                    content = content_of(handle, largest, self._check)
+                digest = hashlib.blake2b(content, digest_size=16).digest()
+                if known is None or known.digest != digest:
+                    document = folder.documents.of(path, content, self._check)
         except Unserved as nothing:
-            return self._leave_out(known, path, new, nothing.reason)
+            note, digest = nothing.reason, b""
         except (ManualsError, OSError) as error:
             if exhausted(error):  # the file is not to blame, so its rows stay
                 raise
-            known = self.known(path)  # some of its rows may have been added
             if isinstance(error, ManualsError) and error.code == "not_found":  # it has gone since it was seen
                 self.forget(known)
                 return None
-            return self._leave_out(known, path, _UNSURE, UNREADABLE)
-        return None
-
-    def _leave_out(self, known: _Known | None, path: str, stamp: bytes, note: str) -> str:
-        if known is not None and known.note == note:
-            self._stamp(known, stamp)
+            note, new = UNREADABLE, _UNSURE
+        if known is not None and (known.note, known.digest) == (note, digest):
+            if known.stamp != new:
+                self._connection.execute("UPDATE file SET stamp = ? WHERE id = ?", (new, known.id))
         else:
             self.forget(known)
-            self._insert_file(path, stamp, note)
+            self._add(path, new, digest, note, document)
         return note
 
-    def _stamp(self, known: _Known, stamp: bytes) -> None:
-        if known.stamp != stamp:
-            self._connection.execute("UPDATE file SET stamp = ? WHERE id = ?", (stamp, known.id))
-
-    def _insert_file(self, path: str, stamp: bytes, note: str | None, digest: bytes = b"") -> int | None:
-        self._any = True
-        return self._connection.execute(
-            "INSERT INTO file (manual, path, stamp, digest, note, first, sections) VALUES (?, ?, ?, ?, ?, ?, 0)",
-            (self._number, path, stamp, digest, note, self._next),
-        ).lastrowid
-
-    def _add_file(self, path: str, stamp: bytes, digest: bytes, document: Document) -> None:
-        begin = self._next
-        file = self._insert_file(path, stamp, None, digest)
-        self._files += 1
-        found = entries(path, document, self._check)
+    def _add(self, path: str, stamp: bytes, digest: bytes, note: str | None, document: Document | None) -> None:
+        """Add a file, with the rows of its document if it has one."""
+        first = self._section
+        found = entries(path, document, self._check) if document is not None else iter(())
         insert = _INSERT.format(self._number)
         while rows := list(islice(found, _ROWS_AT_ONCE)):  # a file of 16 MiB has too many to hold at once
-            first, self._next = self._next, self._next + len(rows)
-            self._connection.executemany(insert, ((number, file, *entry) for number, entry in enumerate(rows, first)))
-            self._sections += len(rows)
+            self._connection.executemany(
+                insert, ((number, self._file, *entry) for number, entry in enumerate(rows, self._section))
+            )
+            self._section += len(rows)
             self._characters += sum(entry.length for entry in rows)
-            self._connection.execute("UPDATE file SET sections = ? WHERE id = ?", (self._next - begin, file))
+        sections = self._section - first
+        given = (self._file, self._number, path, stamp, digest, note, first, sections)
+        self._connection.execute("INSERT INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?)", given)
+        self._file += 1
+        self._files += note is None
+        self._sections += sections
+        self._any = True
 
     def forget(self, known: _Known | None) -> None:
         """Remove a file and its rows."""
         if known is None:
             return
         numbers = range(known.first, known.first + known.sections)
-        (length,) = self._connection.execute(
-            f"SELECT coalesce(sum(length), 0) FROM words_{self._number} WHERE rowid BETWEEN ? AND ?",  # noqa: S608
-            (numbers.start, numbers.stop - 1),
-        ).fetchone()
-        delete = _DELETE.format(self._number)
+        length, delete = _LENGTH.format(self._number), _DELETE.format(self._number)
+        self._characters -= self._connection.execute(length, (numbers.start, numbers.stop - 1)).fetchone()[0]
         for number in numbers:
             self._check()
             self._connection.execute(delete, (number,))
-        self._sections -= known.sections
-        self._characters -= length
         self._connection.execute("DELETE FROM file WHERE id = ?", (known.id,))
         self._files -= known.note is None
+        self._sections -= known.sections
         self._any = True
 
     def record(self) -> None:
         """Count what has changed, and give the manual a new generation if anything has."""
         if self._any:
-            self._connection.execute(
-                "UPDATE manual SET generation = generation + 1, files = files + ?, sections = sections + ?, "
-                "characters = characters + ? WHERE id = ?",
-                (self._files, self._sections, self._characters, self._number),
-            )
+            given = (self._files, self._sections, self._characters, self._number)
+            self._connection.execute(_RECORD, given)

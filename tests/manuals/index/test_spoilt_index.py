@@ -35,18 +35,8 @@ def running(file: Path, *statements: str) -> list[tuple[str]]:
         connection.close()
 
 
-def deleting(*tables: str, where: str = "1") -> Callable[[Path], None]:
-    """Return what deletes rows of all tables whose names end so."""
-
-    def spoil(file: Path) -> None:
-        names = [name for (name,) in running(file, "SELECT name FROM sqlite_master WHERE type = 'table'")]
-        running(file, *(f"DELETE FROM {name} WHERE {where}" for name in names if name.endswith(tables)))
-
-    return spoil
-
-
-def forget_words(file: Path) -> None:
-    [(name,)] = running(file, "SELECT name FROM sqlite_master WHERE sql LIKE '%fts5%'")
+def delete_sections(file: Path) -> None:
+    [(name,)] = running(file, "SELECT name FROM sqlite_master WHERE name LIKE 'words%content'")
     running(file, f"DELETE FROM {name}")
 
 
@@ -130,21 +120,6 @@ def take_permissions_of_the_folder(file: Path) -> None:
     file.parent.chmod(0)
 
 
-DELETED = {
-    "sections": deleting("_content"),
-    "half of the sections": deleting("_content", where="rowid % 2"),
-    "files": deleting("file"),
-    "half of the files": deleting("file", where="rowid % 2"),
-    "files and sections": deleting("file", "_content"),
-    "words": forget_words,
-    "lengths": deleting("_docsize"),
-    "half of the lengths": deleting("_docsize", where="rowid % 2"),
-    "data": deleting("_data"),
-    "half of the data": deleting("_data", where="rowid > 100"),
-    "places": deleting("_idx"),
-    "everything": deleting("manual", "file"),
-}
-HARMLESS = ("places", "everything")  # nothing is missed, or the manual is indexed as a new one
 REPLACED = {
     "nothing left of it": cut(0),
     "half of it": cut(0.5),
@@ -255,14 +230,6 @@ async def said(spoil: Callable[[Path], None], place: Path, caplog: pytest.LogCap
     return [record.getMessage() for record in caplog.records]
 
 
-@pytest.mark.parametrize("rows", DELETED)
-async def test_rows_that_another_program_deleted_are_missed_and_the_index_is_made_anew(
-    place, caplog, rows, when
-) -> None:
-    warnings = await said(DELETED[rows], place, caplog, when)
-    assert warnings in (["manuals: the index was broken and is rebuilt"], [] if rows in HARMLESS else None)
-
-
 @pytest.mark.parametrize("kind", REPLACED)
 async def test_an_index_that_is_cut_or_replaced_is_made_anew(place, caplog, kind, when) -> None:
     assert len(await said(REPLACED[kind], place, caplog, when)) <= 1
@@ -288,7 +255,7 @@ async def test_an_index_without_permissions_goes_on_in_memory(place, caplog, wha
 
 
 @pytest.mark.parametrize(
-    ("spoil", "warning"), [(put_a_folder, "kept in memory"), (deleting("_content"), "was broken and is rebuilt")]
+    ("spoil", "warning"), [(put_a_folder, "kept in memory"), (delete_sections, "was broken and is rebuilt")]
 )
 async def test_of_finds_that_meet_a_spoilt_index_at_once_one_replaces_it(place, caplog, spoil, warning) -> None:
     with trio.fail_after(WAIT), caplog.at_level(logging.WARNING):

@@ -20,7 +20,7 @@ from responses_mcp.manuals.files.folder import UNREADABLE, Stamp
 from responses_mcp.manuals.files.texts import NOT_TEXT
 from responses_mcp.manuals.index import update as index
 from responses_mcp.manuals.index.store import Store
-from responses_mcp.manuals.index.update import TOO_LARGE, Vanished, begin, check_whole, compare, manual_of
+from responses_mcp.manuals.index.update import TOO_LARGE, Vanished, begin, manual_of
 from tests.manuals.indexed import CAP, NAME, Shelf, after, apply, compared, generation, seen, updated
 
 # Edits
@@ -437,32 +437,3 @@ def test_manuals_made_in_one_tick_of_the_clock_are_two(store: Store, monkeypatch
     one, two = begin(store, "one", unchecked), begin(store, "two", unchecked)
     assert one.number != two.number
     assert one.generation != two.generation
-
-
-# Many manuals
-
-
-def test_looking_whether_a_manual_has_all_its_rows_takes_no_longer_beside_many_others(tmp_path: Path) -> None:
-    shelf, store = Shelf(tmp_path, versions=True), Store(None)
-    shelf.write("a.md", "# A\n\nalpha\n")
-    updated(store, shelf)
-    steps: list[int] = []
-    for others in (range(3), range(3, 40)):
-        for number in others:
-            (tmp_path / f"m{number}").mkdir()
-            (tmp_path / f"m{number}/a.md").write_text("# A\n\nalpha\n", encoding="utf-8")
-            apply(store, shelf, compare(store, shelf, f"m{number}", unchecked, largest=CAP))
-        steps.append(0)
-        with store.reading(unchecked) as connection:
-            manual = manual_of(connection, NAME)
-            assert manual is not None
-
-            def step() -> int:
-                steps[-1] += 1
-                return 0
-
-            connection.set_progress_handler(step, 1)
-            check_whole(connection, manual)
-    store.close()
-    few, many = steps
-    assert many < 2 * few  # SQLite itself takes a step more or less
