@@ -33,8 +33,7 @@ _LONGEST_BACKOFF = 8.0
 _MOMENTS = 1e9  # seconds since 1970: no limit is back only in 30 years
 # float() would also take nan, 1_000 and the digits of other scripts.
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
-_UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "milli": 0.001}
-_UNITS |= {"秒": 1.0, "分": 60.0, "时": 3_600.0, "時": 3_600.0}
+_UNITS = {"d": 86_400.0, "h": 3_600.0, "时": 3_600.0, "時": 3_600.0, "m": 60.0, "分": 60.0, "s": 1.0, "秒": 1.0}
 _PART = re.compile(
     r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?小?(ms|milli|[dhms秒分时時])"
     r"(?:ays?|[eo]?u?r[ae]?s?|in(?:ut[a-z]{0,2})?s?|s?e[ckg][a-z]{0,6}|[钟鐘間])?(?![a-z])(?:,? (?:and )?(?=[0-9]))?"
@@ -108,7 +107,7 @@ def _wait_in(said: str) -> float | None:
     """Return the seconds from a sentence about asking again: the first time behind the word for that, else before."""
     for sentence in _SENTENCE_ENDS.split(_ONE.sub("1 ", said)):
         if again := _AGAIN.search(sentence):
-            times = sorted(_TIME.finditer(sentence), key=lambda time: time.start() < again.start())
+            times = *_TIME.finditer(sentence, again.end()), *_TIME.finditer(sentence, 0, again.start())
             if wait := next(filter(None, (seconds_until(time[0]) for time in times)), None):
                 return wait
     return None
@@ -137,7 +136,7 @@ def seconds_until(text: str) -> float | None:
         if seconds >= _MOMENTS:
             seconds = seconds / (1000 if seconds >= 1000 * _MOMENTS else 1) - time.time()
     elif _DURATION.fullmatch(text):
-        seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+        seconds = sum(float(number) * _UNITS.get(unit, 0.001) for number, unit in _PART.findall(text))
     else:
         try:
             date = datetime.fromisoformat(text) if text[4:5] == "-" else parsedate_to_datetime(text)
