@@ -213,7 +213,8 @@ def test_a_conversation_about_all_tools_begins_without_any_dependency() -> None:
         "from responses_mcp.settings import ManualsSettings, ServerSettings, Settings\n"
         "server = ServerSettings(toolsets=('answer', 'search', 'manuals', 'research'))\n"
         "settings = Settings(server=server, manuals=ManualsSettings(root='/nowhere'))\n"
-        "names = {name.partition('_')[0] for name in configured_conversation(settings).tools}\n"
+        "toolsets = configured_conversation(settings).toolsets\n"
+        "names = {tool.name.partition('_')[0] for each in toolsets for tool in each.tools}\n"
         "assert names == {'answer', 'manual', 'chatgpt', 'research'}"
     )
     assert loaded_after(statement).isdisjoint({"trio", "httpx", "yaml", "sqlite3", "asyncio"})

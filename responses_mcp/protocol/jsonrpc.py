@@ -1,7 +1,7 @@
 """JSON-RPC 2.0 messages: what one decoded payload is, and the bytes of what we answer.
 
-`decode` never raises. A payload is a `Request`, a `Notification`, a `PeerResponse` (which a server that asks nothing
-ignores) or an `Invalid`, which carries the error it deserves. Request ids are compared by type and value, because a
+`decode` never raises. A payload is a `Request`, a `Notification`, an `Invalid`, which carries the error it deserves, or
+None for a response, which a server that asks nothing ignores. Request ids are compared by type and value, because a
 Python dict takes `True`, `1` and `1.0` for one key and JSON does not; see `request_key`.
 """
 
@@ -39,10 +39,6 @@ class Notification(NamedTuple):
     params: JsonObject | None
 
 
-class PeerResponse:
-    """An answer to a request of ours. We send none, so it means nothing."""
-
-
 class RpcError(NamedTuple):
     """An error as JSON-RPC words it: `code`, a short `message`, and optional `data`."""
 
@@ -58,7 +54,7 @@ class Invalid(NamedTuple):
     error: RpcError
 
 
-Message: TypeAlias = Request | Notification | PeerResponse | Invalid
+Message: TypeAlias = Request | Notification | Invalid
 
 
 def request_key(value: object) -> RequestKey | None:
@@ -68,8 +64,8 @@ def request_key(value: object) -> RequestKey | None:
     return None
 
 
-def decode(payload: bytes) -> Message:
-    """Read one payload, strictly: UTF-8, JSON without NaN, one object."""
+def decode(payload: bytes) -> Message | None:
+    """Read one payload, strictly: UTF-8, JSON without NaN, one object. None is a response."""
     try:
         value = json.loads(payload.decode("utf-8"), parse_constant=_refuse_constant)
     except UnicodeDecodeError:
@@ -83,14 +79,14 @@ def decode(payload: bytes) -> Message:
     return _classify(cast(JsonObject, value))
 
 
-def _classify(message: JsonObject) -> Message:
+def _classify(message: JsonObject) -> Message | None:
     method = message.get("method")
     params = message.get("params")
     if "id" not in message and isinstance(method, str):
         fit = isinstance(params, dict) and message.get("jsonrpc") == "2.0"
         return Notification(method, cast(JsonObject, params) if fit else None)
     if "method" not in message and ("result" in message or "error" in message):
-        return PeerResponse()
+        return None
     request_id = message.get("id")
     key = request_key(request_id)
     if key is None:

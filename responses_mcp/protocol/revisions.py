@@ -9,7 +9,7 @@ depends on an earlier one (MCP 2026-07-28, basic/lifecycle and server/discover).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple
 
 from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RequestId, RpcError
@@ -36,11 +36,10 @@ TASKS: Final = PREFIX + "tasks"
 _DROP_ERROR_DATA: Final = frozenset({"claude-code", "gemini-cli-mcp-client", "opencode"})
 
 _LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-
-
 _LONGEST_NAME: Final = 100  # characters of what a client calls itself
 
-_BUG: Final = RpcError(INTERNAL_ERROR, "Internal error")
+BUG: Final = RpcError(INTERNAL_ERROR, "Internal error")
+"""What a client learns of a bug of ours, unless a tool has words of its own."""
 
 
 class ToolSuccess(NamedTuple):
@@ -66,12 +65,6 @@ class ToolFailure(NamedTuple):
     meta: JsonObject | None = None
 
 
-class Crash(NamedTuple):
-    """A bug of ours ended the call. The client learns no more than that, in the tool's words if it has any."""
-
-    error: RpcError = _BUG
-
-
 class Fetched(NamedTuple):
     """What a request beside `tools/call` gets: the members of its result.
 
@@ -82,14 +75,15 @@ class Fetched(NamedTuple):
     cacheable: bool = False
 
 
-class Refused(NamedTuple):
-    """A request beside `tools/call` failed. `missing` is the URI of a resource that does not exist, if that is why."""
+class Missing(NamedTuple):
+    """There is no resource at the URI that a request names."""
 
-    error: RpcError
-    missing: str | None = None
+    uri: str
+    message: str
 
 
-Outcome = ToolSuccess | ToolFailure | Crash | Fetched | Refused
+Outcome = ToolSuccess | ToolFailure | Fetched | Missing | RpcError
+"""The end of a call; an `RpcError` is the same in both revisions."""
 
 
 class Task(NamedTuple):
@@ -107,20 +101,18 @@ class Task(NamedTuple):
     updated: str
     ttl_ms: int
     poll_ms: int
-    outcome: ToolSuccess | ToolFailure | Crash | None = None
+    outcome: ToolSuccess | ToolFailure | RpcError | None = None
     ends_with_call: bool = False
 
 
-def envelope_of(params: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return `params._meta` when it makes the request a modern one: an object that names a protocol version."""
-    meta = params.get("_meta")
-    return cast(Mapping[str, Any], meta) if isinstance(meta, dict) and _VERSION_KEY in meta else None
+def is_modern(params: Mapping[str, Any]) -> bool:
+    """Tell whether `params._meta` makes the request a modern one: an object that names a protocol version."""
+    return _VERSION_KEY in as_object(params.get("_meta"))
 
 
 def check_envelope(params: Mapping[str, Any]) -> RpcError | None:
     """Return what is wrong with a request's envelope: its shape first, then its version; None when it will do."""
-    given = params.get("_meta")
-    meta: Mapping[str, Any] = cast(Mapping[str, Any], given) if isinstance(given, dict) else {}
+    meta = as_object(params.get("_meta"))
     if missing := [key for key in (_VERSION_KEY, _CAPABILITIES_KEY) if key not in meta]:
         return RpcError(INVALID_PARAMS, f"Invalid params: params._meta is missing {', '.join(missing)}")
     version, client = meta[_VERSION_KEY], meta.get(_CLIENT_KEY)
@@ -139,9 +131,7 @@ def check_envelope(params: Mapping[str, Any]) -> RpcError | None:
 
 
 def _is_implementation(value: object) -> bool:
-    if not isinstance(value, dict):
-        return False
-    client = cast(Mapping[str, Any], value)
+    client = as_object(value)
     return isinstance(client.get("name"), str) and isinstance(client.get("version"), str)
 
 
@@ -161,20 +151,15 @@ def missing_capability(extension: str) -> RpcError:
     return RpcError(MISSING_CAPABILITY, "Missing required client capability", needed)
 
 
-def _call_result(outcome: ToolSuccess | ToolFailure | Crash) -> JsonObject | RpcError:
-    """Shape the end of a call as a result of `tools/call`, which both revisions have; a crash is an error in both.
+def _call_result(outcome: ToolSuccess | ToolFailure) -> JsonObject:
+    """Shape the end of a call as a result of `tools/call`, which both revisions have.
 
     Error results carry no structured content: clients would hold it against the tool's output schema.
     """
-    if isinstance(outcome, Crash):
-        return outcome.error
     result: JsonObject = {"content": [{"type": "text", "text": outcome.text}]}
-    if isinstance(outcome, ToolSuccess):
-        if outcome.structured is not None:
-            result["structuredContent"] = outcome.structured
-        result["isError"] = False
-    else:
-        result["isError"] = True
+    if isinstance(outcome, ToolSuccess) and outcome.structured is not None:
+        result["structuredContent"] = outcome.structured
+    result["isError"] = isinstance(outcome, ToolFailure)
     if outcome.meta:
         result["_meta"] = outcome.meta
     return result
@@ -230,12 +215,12 @@ class LegacyRevision:
 
     def outcome(self, outcome: Outcome) -> JsonObject | RpcError:
         """Shape the end of a call: a result, or the error that the contract wants."""
+        if isinstance(outcome, RpcError):
+            return outcome
+        if isinstance(outcome, Missing):
+            return RpcError(MISSING_RESOURCE, outcome.message, {"uri": outcome.uri})
         if isinstance(outcome, Fetched):
             return outcome.result
-        if isinstance(outcome, Refused):
-            if outcome.missing is None:
-                return outcome.error
-            return RpcError(MISSING_RESOURCE, outcome.error.message, {"uri": outcome.missing})
         if isinstance(outcome, ToolFailure) and outcome.error is not None and not self._errors_as_results:
             return outcome.error
         return _call_result(outcome)
@@ -274,12 +259,13 @@ class ModernRevision:
 
     def outcome(self, outcome: Outcome) -> JsonObject | RpcError:
         """Shape the end of a call: tool failures are results, so that the model can read and correct them."""
+        if isinstance(outcome, RpcError):
+            return outcome
+        if isinstance(outcome, Missing):
+            return RpcError(INVALID_PARAMS, outcome.message)
         if isinstance(outcome, Fetched):
             return self._cacheable(outcome.result) if outcome.cacheable else self._complete(outcome.result)
-        if isinstance(outcome, Refused):
-            return outcome.error
-        shaped = _call_result(outcome)
-        return shaped if isinstance(shaped, RpcError) else self._complete(shaped)
+        return self._complete(_call_result(outcome))
 
     def task(self, task: Task, *, created: bool) -> JsonObject:
         """Answer the call that became a task, where it was `created` by that, or a question for it."""

@@ -23,15 +23,17 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import cast
 
-from responses_mcp.json_types import JsonObject
+from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.protocol.exchange import (
     Call,
     CallCancelled,
     CallStarted,
     Event,
-    ListedFeature,
-    ListedTool,
+    Feature,
+    Method,
+    Pending,
     Subscription,
+    Tool,
 )
 from responses_mcp.protocol.framing import (
     FramingFault,
@@ -42,7 +44,6 @@ from responses_mcp.protocol.framing import (
     looks_like_header,
 )
 from responses_mcp.protocol.jsonrpc import (
-    INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -68,12 +69,11 @@ from responses_mcp.protocol.revisions import (
     LegacyRevision,
     ModernRevision,
     Outcome,
-    Refused,
     Revision,
     Task,
     check_envelope,
-    envelope_of,
     extensions_of,
+    is_modern,
     missing_capability,
 )
 from responses_mcp.trace_context import trace_of
@@ -97,13 +97,13 @@ class Session:
 
     def __init__(
         self,
-        tools: Mapping[str, ListedTool],
+        tools: Mapping[str, Tool],
         *,
         version: str,
         line_mode: bool = False,
         errors_as_results: bool | None = None,
         instructions: str | None = None,
-        features: Iterable[ListedFeature] = (),
+        features: Iterable[Feature] = (),
         max_message_bytes: int = 0,
         max_in_flight: int = 4096,
     ) -> None:
@@ -115,22 +115,22 @@ class Session:
         self._lines_only = True  # no frame has come, nor anything that looks like one
         self._max_in_flight = max_in_flight
         self._initialized = False
-        self._in_flight: dict[RequestKey, Call] = {}
+        self._in_flight: dict[RequestKey, Call | Subscription] = {}
         self._held_bytes = 0
         self._size = 0  # bytes of the message being received
         self._outbox = Outbox()
         listed: JsonObject = {"tools": [tool.definition for tool in tools.values()]}
-        mine = ListedFeature(capability="tools", listings={"tools/list": listed}, methods=("tools/call",))
-        offered = [mine, *features]
-        self._features: dict[Revision, list[ListedFeature]] = {
-            self._legacy: [each for each in offered if each.legacy],
-            self._modern: offered,
+        offered = [Feature(capability="tools", listings={"tools/list": listed}), *features]
+        self._offers = {  # by revision and method; of `tools/call` the session finds the tool
+            revision: {
+                method: each
+                for each in offered
+                if each.legacy or revision is self._modern
+                for method in (*each.listings, *each.methods)
+            }
+            for revision in (self._legacy, self._modern)
         }
-        self._offers = {  # by revision and method
-            revision: {method: each for each in offers for method in (*each.listings, *each.methods)}
-            for revision, offers in self._features.items()
-        }
-        self._has_tasks = any(each.capability == TASKS for each in offered)
+        self._has_tasks = TASKS in self._capabilities(self._modern, extensions=True)
         self._listed: dict[tuple[Revision, str], bytes] = {}  # the answers to tools/list and the like
         self._events: list[Event] = []
 
@@ -154,8 +154,8 @@ class Session:
 
     def unanswered(self) -> list[Call]:
         """Return the calls in flight that have no answer yet."""
-        calls = [each for each in self._in_flight.values() if not isinstance(each, Subscription)]
-        return [each for each in calls if each.state is State.ACCEPTED]
+        pending = self._in_flight.values()
+        return [each for each in pending if isinstance(each, Call) and each.state is State.ACCEPTED]
 
     def close_subscriptions(self) -> None:
         """End all subscriptions, with the result that says so. To be called when no more input will be read."""
@@ -184,7 +184,7 @@ class Session:
         self._on(call, Trigger.ANSWER, message)
 
     def _answer_with(self, call: Call, task: Task) -> JsonObject:
-        created = call.method == "tools/call"
+        created = isinstance(call.does, Tool)
         if created and (not call.takes_tasks or task.status != "working"):
             raise TypeError("a task answers calls whose client takes tasks, and only while it works")
         call.task = task.id if created and task.ends_with_call else None
@@ -245,7 +245,7 @@ class Session:
             else:
                 self._queue(refusal)
 
-    def _find(self, request_id: object) -> Call | None:
+    def _find(self, request_id: object) -> Call | Subscription | None:
         """Return the request in flight with that id."""
         key = request_key(request_id)
         return None if key is None else self._in_flight.get(key)
@@ -264,7 +264,7 @@ class Session:
     # Each of these returns a result, an error, or None when the request is answered by other means.
 
     def _serve(self, request: Request) -> JsonObject | RpcError | None:
-        modern = envelope_of(request.params) is not None
+        modern = is_modern(request.params)
         if request.method == "initialize" and (not modern or "protocolVersion" in request.params):
             self._initialized = True
             return self._legacy.initialize(request.params, self._capabilities(self._legacy))
@@ -278,33 +278,35 @@ class Session:
         if (error := check_envelope(request.params)) is not None:
             return error
         if request.method == "server/discover":
-            extensions = [each.capability for each in self._features[self._modern] if each.extension]
-            return self._modern.discover(self._capabilities(self._modern), extensions)
+            modern = self._modern
+            return modern.discover(self._capabilities(modern), self._capabilities(modern, extensions=True))
         if request.method == "subscriptions/listen":
             return self._open_subscription(request)
         return self._serve_offered(request, self._modern)
 
-    def _capabilities(self, revision: Revision) -> list[str]:
-        return [each.capability for each in self._features[revision] if not each.extension]
+    def _capabilities(self, revision: Revision, *, extensions: bool = False) -> list[str]:
+        features = self._offers[revision].values()
+        return list(dict.fromkeys(each.capability for each in features if each.extension is extensions))
 
     def _serve_offered(self, request: Request, revision: Revision) -> RpcError | None:
-        if (feature := self._offers[revision].get(request.method)) is None:
-            return RpcError(METHOD_NOT_FOUND, f"Method not found: {request.method[:100]}")
-        if feature.extension and feature.capability not in extensions_of(request.params):
+        name = request.method
+        feature = self._offers[revision].get(name)
+        if feature is None and name != "tools/call":
+            return RpcError(METHOD_NOT_FOUND, f"Method not found: {name[:100]}")
+        if feature is not None and feature.extension and feature.capability not in extensions_of(request.params):
             return missing_capability(feature.capability)
-        if (listing := feature.listings.get(request.method)) is not None:
+        if feature is not None and (listing := feature.listings.get(name)) is not None:
             # A list never changes, and to serialise it is most of the work of answering.
-            key = revision, request.method
-            if (listed := self._listed.get(key)) is None:
-                listed = self._listed[key] = encode(revision.listing(listing))
+            if (listed := self._listed.get((revision, name))) is None:
+                listed = self._listed[revision, name] = encode(revision.listing(listing))
             self._queue_bytes(result_message_bytes(request.id, listed))
             return None
         if revision is self._legacy and not self._initialized:
             cure = "send initialize first, or carry the 2026-07-28 _meta fields"
             return RpcError(INVALID_PARAMS, f"Invalid params: {cure}")
-        if request.method == "tools/call":
+        if feature is None:
             return self._call_tool(request, revision)
-        self._start(request, revision, lambda why: Refused(RpcError(INTERNAL_ERROR, why)))
+        self._start(request, revision, name, feature.methods[name], request.params)
         return None
 
     def _call_tool(self, request: Request, revision: Revision) -> RpcError | None:
@@ -316,29 +318,21 @@ class Session:
             return revision.unknown_tool(name)
         if arguments is not None and not isinstance(arguments, dict):
             return RpcError(INVALID_PARAMS, "Invalid params: arguments must be an object")
-        self._start(request, revision, tool.failure, tool=name, arguments=cast(JsonObject, arguments or {}))
+        self._start(request, revision, name, tool, cast(JsonObject, arguments or {}))
         return None
 
-    def _start(
-        self,
-        request: Request,
-        revision: Revision,
-        failure: Callable[[str], Outcome],
-        *,
-        tool: str = "",
-        arguments: JsonObject | None = None,
-    ) -> None:
+    def _start(self, request: Request, revision: Revision, name: str, does: Method, arguments: JsonObject) -> None:
         call = Call(
             id=request.id,
             key=request.key,
             size=self._size,
-            tool=tool,
-            arguments=request.params if arguments is None else arguments,
+            name=name,
+            does=does,
             revision=revision,
+            arguments=arguments,
             progress_token=_progress_token(request.params),
-            trace=trace_of(request.params),
             client=revision.client(request.params),
-            method=request.method,
+            trace=trace_of(request.params),
             takes_tasks=revision is self._modern and self._has_tasks and TASKS in extensions_of(request.params),
         )
         refusal = self._no_room()
@@ -346,7 +340,7 @@ class Session:
         if refusal is None:
             self._events.append(CallStarted(call))
         else:
-            self.finish(call, failure(refusal))
+            self.finish(call, does.failure(refusal))
 
     def _open_subscription(self, request: Request) -> RpcError | None:
         wanted = request.params.get("notifications")
@@ -364,8 +358,6 @@ class Session:
             id=request.id,
             key=request.key,
             size=self._size,
-            revision=self._modern,
-            method=request.method,
             task_ids=ids[:MAX_WATCHED],
         )
         self._hold(subscription)
@@ -383,10 +375,10 @@ class Session:
         reason = given[:200] if isinstance(given, str) else None
         log.debug("cancelled requestId=%s reason=%s", pending.id, reason)
         self._on(pending, Trigger.CANCEL)
-        if not isinstance(pending, Subscription) or pending.task_ids:
+        if isinstance(pending, Call) or pending.task_ids:
             self._events.append(CallCancelled(pending, reason))
 
-    def _on(self, pending: Call, trigger: Trigger, message: JsonObject | None = None) -> None:
+    def _on(self, pending: Pending, trigger: Trigger, message: JsonObject | None = None) -> None:
         """Do what the table says of `trigger`, to which `message` belongs; see `protocol.lifecycle`."""
         state, action = transition(pending.state, trigger)
         if action is Action.REPLACE or action is Action.APPEND:
@@ -421,7 +413,7 @@ class Session:
             )
         return None
 
-    def _hold(self, pending: Call) -> None:
+    def _hold(self, pending: Call | Subscription) -> None:
         self._in_flight[pending.key] = pending
         self._held_bytes += pending.size
 
@@ -446,6 +438,5 @@ def _are_ids(value: object) -> bool:
 
 
 def _progress_token(params: JsonObject) -> RequestId | None:
-    meta = params.get("_meta")
-    key = request_key(cast(JsonObject, meta).get("progressToken")) if isinstance(meta, dict) else None
+    key = request_key(as_object(params.get("_meta")).get("progressToken"))
     return None if key is None or key[0] is float or len(str(key[1])) > _LONGEST_TOKEN else key[1]

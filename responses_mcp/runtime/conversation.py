@@ -3,39 +3,33 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from responses_mcp.json_types import JsonObject
-from responses_mcp.protocol.exchange import Call, Event
-from responses_mcp.protocol.revisions import Fetched, Refused, Task
+from responses_mcp.protocol.exchange import Event, Feature, Method
+from responses_mcp.protocol.jsonrpc import INVALID_PARAMS, RpcError
+from responses_mcp.protocol.revisions import Fetched, Missing
 from responses_mcp.protocol.session import Session
 from responses_mcp.runtime.tasks import Tasks
 from responses_mcp.settings.model import ServerSettings
-from responses_mcp.toolsets.base import CallContext, Feature, Method, Tool, Toolset
+from responses_mcp.toolsets.base import CallContext, Resources, Toolset
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
 class Conversation:
-    """A session and the tools behind it, with what has been read and taken from it and is not done yet."""
+    """A session and the toolsets behind it, with what has been read and taken from it and is not done yet."""
 
     session: Session
     toolsets: list[Toolset]
-    tools: dict[str, Tool]
     tasks: Tasks
-    methods: dict[str, Method] = field(default_factory=dict[str, Method])  # requests beside tools/call that run
     events: list[Event] = field(default_factory=list[Event])  # what the session asked for last, to be carried out
     unwritten: bytes = b""  # the rest of what was taken from the session
     input_ended: bool = False
     heard: int = 0  # bytes
-
-    def does(self, call: Call) -> Tool | Method:
-        """Return what a call is for."""
-        return self.tools[call.tool] if call.method == "tools/call" else self.methods[call.method]
 
     def receive(self, data: bytes) -> None:
         """Give the session the next bytes, or with b"" the end of the input; what it asks for is put into `events`."""
@@ -53,42 +47,42 @@ def open_conversation(
     `version` is ours, for the handshake; `instructions`, if given, tell the peer's model when to use the tools.
     """
     sets = list(toolsets)
-    tools = {tool.name: tool for toolset in sets for tool in toolset.tools}
     tasks = Tasks([each.tasks for each in sets if each.tasks is not None])
-    features = _joined([feature for each in sets for feature in each.features] + tasks.features)
     session = Session(
-        tools,
+        {tool.name: tool for toolset in sets for tool in toolset.tools},
         version=version,
         line_mode=settings.line_mode,
         errors_as_results=None if settings.tool_errors == "auto" else settings.tool_errors == "result",
         instructions=instructions,
-        features=features,
+        features=[
+            *_reading([each.resources for each in sets if each.resources is not None]),
+            *(feature for each in sets for feature in each.features),
+            *tasks.features,
+        ],
         max_message_bytes=settings.max_message_bytes,
         max_in_flight=settings.max_in_flight,
     )
-    methods = {name: each.methods[name] for each in features for name in each.methods}
-    return Conversation(session, sets, tools, tasks, methods)
+    return Conversation(session, sets, tasks)
 
 
-def _joined(features: Iterable[Feature]) -> list[Feature]:
-    """Return features of which no two are of one capability: their lists are one, and requests go by their URIs."""
-    joined: dict[str, Feature] = {}
-    for new in features:
-        if (old := joined.get(new.capability)) is not None:
-            methods = {**new.methods, **old.methods}
-            for name in old.methods.keys() & new.methods.keys():
-                methods[name] = Method(partial(_by_uri, old.methods[name], new.methods[name], f"{new.scheme}:"))
-            listings: dict[str, JsonObject] = {}
-            for name in (old.listings.keys() | new.listings.keys()) - methods.keys():
-                one, other = old.listings.get(name, {}), new.listings.get(name, {})
-                listings[name] = {key: [*one.get(key, ()), *other.get(key, ())] for key in one.keys() | other.keys()}
-            new = replace(old, listings=listings, methods=methods)  # noqa: PLW2901
-        joined[new.capability] = new
-    return list(joined.values())
+def _reading(sources: Sequence[Resources]) -> Iterable[Feature]:
+    """Yield the one capability of all that can be read. A URI goes to the source of its scheme, or to the first."""
+    if not sources:
+        return
 
+    async def read(_: CallContext, params: Mapping[str, Any]) -> Fetched | Missing | RpcError:
+        uri = params.get("uri")
+        if not isinstance(uri, str):
+            return RpcError(INVALID_PARAMS, "Invalid params: uri must be a string.")
+        source = next((each for each in sources if uri.startswith(f"{each.scheme}:")), sources[0])
+        return await source.read(uri)
 
-async def _by_uri(
-    first: Method, second: Method, scheme: str, context: CallContext, params: Mapping[str, Any]
-) -> Fetched | Refused | Task:
-    is_second = str(params.get("uri")).startswith(scheme)
-    return await (second if is_second else first).handler(context, params)
+    listings: dict[str, JsonObject] = {
+        "resources/templates/list": {"resourceTemplates": [each.template for each in sources]}
+    }
+    methods = {"resources/read": Method(handler=read)}
+    if listed := [each.list for each in sources if each.list is not None]:
+        methods["resources/list"] = Method(handler=listed[0])
+    else:
+        listings["resources/list"] = {"resources": []}
+    yield Feature(capability="resources", listings=listings, methods=methods)

@@ -26,7 +26,7 @@ from typing import Any, TypeVar, cast
 import trio
 
 from responses_mcp.errors import exhausted
-from responses_mcp.protocol.exchange import Call, CallStarted, Subscription
+from responses_mcp.protocol.exchange import Call, CallStarted, Subscription, Tool
 from responses_mcp.protocol.lifecycle import State
 from responses_mcp.protocol.revisions import Outcome, Task, ToolSuccess
 from responses_mcp.protocol.session import Session
@@ -34,7 +34,7 @@ from responses_mcp.room import Room
 from responses_mcp.runtime.conversation import Conversation
 from responses_mcp.runtime.progress import ProgressReporter
 from responses_mcp.settings.model import ServerSettings
-from responses_mcp.toolsets.base import CallContext, Tool, ToolError, Toolset
+from responses_mcp.toolsets.base import CallContext, ToolError, Toolset
 from responses_mcp.trace_context import TRACE
 
 log = logging.getLogger(__name__)
@@ -95,14 +95,10 @@ async def serve_conversation(  # started() is called by the shell
     Closes the toolsets and both streams. Cancelling it from outside ends everything at once.
     """
     shell = _Shell(conversation, receive_stream, send_stream, settings)
-    residents = [each.live_in for each in conversation.toolsets if each.live_in is not None]
     try:
-        if not residents:
-            await shell.run(task_status)
-            return
         async with trio.open_nursery() as nursery:
-            for live_in in residents:
-                live_in(nursery)
+            for toolset in conversation.toolsets:
+                toolset.live_in(nursery)
             await shell.run(task_status)
             nursery.cancel_scope.cancel(reason="all calls have ended")
     finally:
@@ -146,7 +142,7 @@ class _Shell:
         self._receive_stream = receive_stream
         self._send_stream = send_stream
         self._settings = settings
-        self._scopes: dict[Call, trio.CancelScope] = {}
+        self._scopes: dict[Call | Subscription, trio.CancelScope] = {}
         self._memory: dict[str, Any] = {}
         self._limit = settings.max_unsent_bytes
         self._room = Room(self._limit, lambda: self._session.unsent_bytes)
@@ -191,7 +187,7 @@ class _Shell:
         many = "1 call was" if count == 1 else f"{count} calls were"
         log.warning("server: %s cut off: %s", many, why)
         for call in server.cut_off:
-            self._finish(call, self._conversation.does(call).failure(why))
+            self._finish(call, call.does.failure(why))
         self._wake_writer(self._wake)
 
     async def _read(self, nursery: trio.Nursery) -> None:
@@ -229,29 +225,30 @@ class _Shell:
         """Do what the session asks, in one step: no checkpoint between reading a message and acting on it."""
         events, self._conversation.events = self._conversation.events, []
         for event in events:
+            call = event.call
             if isinstance(event, CallStarted):
-                scope = self._scopes[event.call] = trio.CancelScope()
-                if isinstance(event.call, Subscription):
-                    nursery.start_soon(self._watch, event.call, scope, self._wake.clone())
-                else:
-                    nursery.start_soon(self._run_call, event.call, scope, self._wake.clone(), nursery)
-            elif event.call in self._scopes:  # one that has finished and waits for the writer has no scope any more
-                self._scopes[event.call].cancel(reason=event.reason or "the client cancelled the call")
-            elif event.call.task is not None:  # and the client was not told of it
-                nursery.start_soon(self._cancel_task, event.call.task)
+                self._scopes[call] = trio.CancelScope()
+                task = partial(self._run_call, call, nursery) if isinstance(call, Call) else partial(self._watch, call)
+                nursery.start_soon(task, self._wake.clone())
+            elif call in self._scopes:  # one that has finished and waits for the writer has no scope any more
+                self._scopes[call].cancel(reason=event.reason or "the client cancelled the call")
+            elif isinstance(call, Call) and call.task is not None:  # and the client was not told of it
+                nursery.start_soon(self._cancel_task, call.task)
         self._wake_writer(self._wake)
 
-    async def _run_call(
-        self, call: Call, scope: trio.CancelScope, wake: trio.MemorySendChannel[None], nursery: trio.Nursery
-    ) -> None:
+    async def _run_call(self, call: Call, nursery: trio.Nursery, wake: trio.MemorySendChannel[None]) -> None:
         outcome: Ending | None = None
+        scope = self._scopes[call]
         TRACE.set(call.trace)  # for this task and those that it starts
-        does = self._conversation.does(call)
         reporter = None if call.progress_token is None else ProgressReporter(partial(self._report, call, wake))
-        report = None if reporter is None else reporter.report
-        memory = self._memory if call.revision.remembers else None
         context = CallContext(
-            call.id, report, memory, trio.current_effective_deadline, self._room, call.client, call.takes_tasks
+            call.id,
+            None if reporter is None else reporter.report,
+            self._memory if call.revision.remembers else None,
+            trio.current_effective_deadline,
+            self._room,
+            call.client,
+            call.takes_tasks,
         )
         with wake:
             try:
@@ -259,15 +256,14 @@ class _Shell:
                     if reporter is not None:
                         nursery.start_soon(reporter.beat)
                     await self._room.wait()
-                    outcome = await does.handler(context, call.arguments)
+                    outcome = await call.does.handler(context, call.arguments)
             except* ToolError as failures:
                 outcome = _first(failures).failure
             except* Exception as bugs:  # the one place where a tool's bug is contained
-                if shortage := exhausted(bugs):
-                    outcome = does.failure(shortage)
-                else:
-                    _log_crash(call.tool or call.method, bugs)
-                    outcome = does.crash
+                shortage = exhausted(bugs)
+                if shortage is None:
+                    _log_crash(call.name, bugs)
+                outcome = call.does.crash if shortage is None else call.does.failure(shortage)
                 log.debug("server: traceback of the crash", exc_info=bugs)
             finally:
                 del self._scopes[call]
@@ -277,9 +273,7 @@ class _Shell:
                 self._finish(call, outcome)
                 self._wake_writer(wake)
 
-    async def _watch(
-        self, subscription: Subscription, scope: trio.CancelScope, wake: trio.MemorySendChannel[None]
-    ) -> None:
+    async def _watch(self, subscription: Subscription, wake: trio.MemorySendChannel[None]) -> None:
         """Tell a subscription of its tasks, until they have ended, or it has."""
 
         def acknowledge(task_ids: Sequence[str]) -> None:
@@ -293,7 +287,7 @@ class _Shell:
 
         with wake:
             try:
-                with scope:
+                with self._scopes[subscription]:
                     await self._conversation.tasks.watch(subscription.task_ids, acknowledge, tell)
             except* Exception as bugs:  # noqa: BLE001  # it is a tool's, and contained as that of a call
                 _log_crash("subscriptions/listen", bugs)
@@ -307,13 +301,12 @@ class _Shell:
             _log_crash("tasks/cancel", bugs)
 
     def _finish(self, call: Call, outcome: Ending | None) -> None:
-        does = self._conversation.does(call)
         try:
-            self._session.finish(call, _checked(outcome, isinstance(does, Tool) and does.output_schema is not None))
+            self._session.finish(call, _checked(call, outcome))
         except (TypeError, ValueError, RecursionError) as bug:
-            log.error("server: %s returned what cannot be sent; this is a bug in the tool", call.tool or call.method)  # noqa: TRY400
+            log.error("server: %s returned what cannot be sent; this is a bug in the tool", call.name)  # noqa: TRY400
             log.debug("server: traceback of the failure", exc_info=bug)
-            self._session.finish(call, does.crash)
+            self._session.finish(call, call.does.crash)
 
     def _report(self, call: Call, wake: trio.MemorySendChannel[None], value: float, message: str) -> None:
         self._session.report(call, value, message)
@@ -359,12 +352,14 @@ def _log_crash(what: str, bugs: ExceptionGroup[Exception]) -> None:
     )
 
 
-def _checked(outcome: Ending | None, with_structured: bool) -> Ending:  # one caller
-    if not isinstance(outcome, Ending):  # against its type, a handler returned nothing or something else
+def _checked(call: Call, outcome: Ending | None) -> Ending:
+    """Return what a handler returned. Raises TypeError where that is not what its type says."""
+    if not isinstance(outcome, Ending):
         raise TypeError(f"a tool returned {type(outcome).__name__}")
     if isinstance(outcome, ToolSuccess):
         if not isinstance(cast("object", outcome.text), str):
             raise TypeError("the text of a result is no text")
+        with_structured = isinstance(call.does, Tool) and call.does.output_schema is not None
         if with_structured and not isinstance(cast("object", outcome.structured), dict):
             raise TypeError("a tool with an output_schema returned no structured content")
     return outcome

@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
+from responses_mcp.protocol.exchange import Feature, Method
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
-from responses_mcp.protocol.revisions import TASKS, Fetched, Refused, Task
-from responses_mcp.toolsets.base import CallContext, Feature, Method, TaskSource, ToolError
+from responses_mcp.protocol.revisions import TASKS, Fetched, Task
+from responses_mcp.toolsets.base import CallContext, TaskSource, ToolError
 
 _Told: TypeAlias = Fetched | Task | None
 
@@ -28,7 +29,7 @@ class Tasks:
     def features(self) -> list[Feature]:
         """Return what clients that declare the extension are offered; nothing where no toolset has tasks."""
         work = {"tasks/get": self.look, "tasks/cancel": self._cancelled, "tasks/update": self._updated}
-        methods = {name: Method(partial(_answer, each)) for name, each in work.items()}
+        methods = {name: Method(handler=partial(_answer, each)) for name, each in work.items()}
         return [Feature(capability=TASKS, methods=methods, legacy=False, extension=True)] if self._sources else []
 
     async def look(self, task_id: str) -> Task | None:
@@ -61,46 +62,45 @@ class Tasks:
         """Acknowledge the tasks that are known, and tell how far each is: now, with each change, and how it ended."""
         import trio  # noqa: PLC0415  # the first questions of a client are answered before it is there
 
-        going_on: dict[str, Task | None] = dict.fromkeys(task_ids)  # and how far each was told to be
-        seen: dict[str, Task | None] = {}
-
-        async def look(task_id: str) -> None:
-            try:
-                if (task := await self.look(task_id)) is None:
-                    del going_on[task_id]
-                seen[task_id] = task
-            except ToolError:  # another look may tell
-                seen[task_id] = None
-
-        async def look_at_all() -> None:
+        told: dict[str, Task | None] = dict.fromkeys(task_ids)  # of those that go on, how far each was told to be
+        acknowledged = False
+        while told:
+            seen: dict[str, Task | None] = {}
             async with trio.open_nursery() as looks:
-                for task_id in going_on:
-                    looks.start_soon(look, task_id)
-
-        await look_at_all()
-        acknowledge(list(going_on))
-        while going_on:
-            for task_id, told in list(going_on.items()):
+                for task_id in told:
+                    looks.start_soon(self._note, task_id, seen)
+            told = {task_id: last for task_id, last in told.items() if task_id in seen}
+            if not acknowledged:
+                acknowledge(list(told))
+                acknowledged = True
+            for task_id, last in list(told.items()):
                 if (task := seen[task_id]) is None:
                     continue
-                if told is None or (task.status, task.message) != (told.status, told.message):
+                if last is None or (task.status, task.message) != (last.status, last.message):
                     await tell(task)
-                    going_on[task_id] = task
+                    told[task_id] = task
                 if task.status != "working":
-                    del going_on[task_id]
-            waits = [_LATER if task is None else task.poll_ms / 1000 for task in map(seen.get, going_on)]
+                    del told[task_id]
+            waits = [_LATER if task is None else task.poll_ms / 1000 for task in map(seen.get, told)]
             await trio.sleep(min(waits, default=0))
-            await look_at_all()
+
+    async def _note(self, task_id: str, seen: dict[str, Task | None]) -> None:
+        """Note how far a task is, None where only another look may tell; nothing of one that is not known."""
+        try:
+            if (task := await self.look(task_id)) is not None:
+                seen[task_id] = task
+        except ToolError:
+            seen[task_id] = None
 
 
 async def _answer(
     work: Callable[[str], Awaitable[_Told]], _: CallContext, params: Mapping[str, Any]
-) -> Fetched | Refused | Task:
+) -> Fetched | Task | RpcError:
     task_id = params.get("taskId")
     if not isinstance(task_id, str):
-        return Refused(RpcError(INVALID_PARAMS, "Invalid params: taskId must be a string"))
+        return RpcError(INVALID_PARAMS, "Invalid params: taskId must be a string")
     try:
         told = await work(task_id)
     except ToolError as error:
-        return Refused(RpcError(INTERNAL_ERROR, error.failure.text))
-    return told or Refused(RpcError(INVALID_PARAMS, f"Unknown task: {task_id[:100]}"))
+        return RpcError(INTERNAL_ERROR, error.failure.text)
+    return told or RpcError(INVALID_PARAMS, f"Unknown task: {task_id[:100]}")

@@ -1,4 +1,4 @@
-"""What a tool is to the server: a definition that clients read, and a coroutine that does it.
+"""What a toolset is to the server, and what its tools may know of a call.
 
 Toolsets know neither framing nor revisions. They raise `ToolError` for what a caller can understand; anything else that
 escapes a tool is a bug of ours and reaches the client as such.
@@ -6,21 +6,36 @@ escapes a tool is a bug of ours and reaches the client as such.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from responses_mcp.json_types import JsonObject, as_object
-from responses_mcp.protocol.exchange import ListedFeature
-from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, RequestId, RpcError
-from responses_mcp.protocol.revisions import Crash, Fetched, Refused, Task, ToolFailure, ToolSuccess
+from responses_mcp.json_types import JsonObject
+from responses_mcp.protocol.exchange import Feature, Handler, Method, Tool
+from responses_mcp.protocol.jsonrpc import RequestId, RpcError
+from responses_mcp.protocol.revisions import Fetched, Missing, Task, ToolFailure, ToolSuccess
 
 if TYPE_CHECKING:
     import trio
 
     from responses_mcp.room import Room
+
+__all__ = [
+    "CallContext",
+    "Feature",
+    "Fetched",
+    "Method",
+    "Missing",
+    "Resources",
+    "RpcError",
+    "Task",
+    "TaskSource",
+    "Tool",
+    "ToolError",
+    "ToolFailure",
+    "ToolSuccess",
+    "Toolset",
+]
 
 
 class CallContext(NamedTuple):
@@ -52,68 +67,16 @@ class ToolError(Exception):
         super().__init__(self.failure.text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
-    """One tool. Schemas are plain JSON Schema objects with an object at the root and no combinators there.
+class Resources(NamedTuple):
+    """What a toolset lets clients read, all of it under one scheme: `read(uri)`, whatever is behind the scheme.
 
-    Raises ValueError for a schema that clients refuse, and with it the whole list: not of type "object", or no JSON.
-    `handler(context, arguments)` gets the arguments as the client sent them, unchecked. It runs in a task of its own,
-    inside the cancel scope of its call, and may be cancelled at any checkpoint. `failure` words a failure that is not
-    the tool's own, such as a full server, and `crash` is what a bug in it becomes.
+    `list` answers `resources/list`; without it nothing is listed.
     """
 
-    name: str
-    title: str
-    description: str
-    input_schema: JsonObject
-    handler: Callable[[CallContext, Mapping[str, Any]], Awaitable[ToolSuccess | Task]]
-    output_schema: JsonObject | None = None
-    annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    failure: Callable[[str], ToolFailure] = ToolFailure
-    crash: Crash = field(default_factory=Crash)
-
-    def __post_init__(self) -> None:
-        schemas: list[Any] = [self.input_schema, *([] if self.output_schema is None else [self.output_schema])]
-        for schema in schemas:
-            if as_object(schema).get("type") != "object":
-                raise ValueError(f'a schema of the tool {self.name} has no "type": "object" at its root; add it.')
-        try:
-            json.dumps(self.definition, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise ValueError(f"the tool {self.name} cannot be listed ({error}); define it with JSON alone.") from error
-
-    @property
-    def definition(self) -> JsonObject:
-        """Return the tool as `tools/list` shows it."""
-        shown = {"name": self.name, "title": self.title, "description": self.description}
-        more = {"outputSchema": self.output_schema, "annotations": dict(self.annotations), "_meta": dict(self.meta)}
-        return {**shown, "inputSchema": self.input_schema, **{name: value for name, value in more.items() if value}}
-
-
-class Method(NamedTuple):
-    """A request of the protocol beside `tools/call`, such as `resources/read`; it runs as a call of a tool does.
-
-    `handler(context, params)` gets the params as the client sent them, unchecked.
-    """
-
-    handler: Callable[[CallContext, Mapping[str, Any]], Awaitable[Fetched | Refused | Task]]
-    crash: Crash = Crash()
-
-    def failure(self, text: str) -> Refused:
-        """Word a failure that is not its own, such as a full server."""
-        return Refused(RpcError(INTERNAL_ERROR, text))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feature(ListedFeature):
-    """What a server offers beside tools, with what answers its methods, by their names.
-
-    Where several toolsets have resources, a request goes to the one whose `scheme` its URI has, or else to the first.
-    """
-
-    scheme: str = ""
-    methods: Mapping[str, Method] = field(default_factory=dict[str, Method])
+    scheme: str
+    template: JsonObject
+    read: Callable[[str], Awaitable[Fetched | Missing | RpcError]]
+    list: Handler | None = None
 
 
 class TaskSource(Protocol):
@@ -138,37 +101,24 @@ class Toolset:
 
     @property
     def features(self) -> Sequence[Feature]:
-        """What is offered beside tools."""
+        """What is offered beside tools, resources and tasks."""
         return ()
+
+    @property
+    def resources(self) -> Resources | None:
+        """What clients may read."""
+        return None
 
     @property
     def tasks(self) -> TaskSource | None:
         """What knows the tasks that calls of this server may become; None where no call does."""
         return None
 
-    @property
-    def live_in(self) -> Callable[[trio.Nursery], None] | None:
-        """What takes the nursery for work that outlives its calls; None where there is no such work.
+    def live_in(self, nursery: trio.Nursery) -> None:
+        """Take the nursery for work that outlives its calls. Called once, before the first call.
 
-        It is called once, before the first call. The nursery outlives the calls of the server, and is cancelled before
-        the toolset is closed.
+        The nursery outlives the calls of the server, and is cancelled before the toolset is closed.
         """
-        return None
 
     async def aclose(self) -> None:
         """Release everything. Called once, when no tool of the set runs any more, perhaps in a cancelled scope."""
-
-
-__all__ = [
-    "CallContext",
-    "Feature",
-    "Method",
-    "RpcError",
-    "Task",
-    "TaskSource",
-    "Tool",
-    "ToolError",
-    "ToolFailure",
-    "ToolSuccess",
-    "Toolset",
-]

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from responses_mcp.errors import ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
@@ -39,44 +39,48 @@ class Done(NamedTuple):
     masked: Mapping[str, int] | None = None
 
 
+Failed: TypeAlias = Callable[[ResponsesMcpError | None, str], ToolFailure]
+"""Words a failure. It gets an error, and the message for the user of the client, without secrets. The error is None
+where it is not the tool's own."""
+
+
 def tool_of(
     shown: Definition,
     work: Callable[[CallContext, Mapping[str, Any]], Awaitable[Done | Task | ToolSuccess]],
-    failed: Callable[[ResponsesMcpError | None, str], ToolFailure],
+    failed: Failed,
     redact: Callable[[str], str] = str,
     **more: Any,
 ) -> Tool:
     """Return a tool: a call of it is logged, does the work, and its result or its failure is worded.
 
-    `failed` gets an error and its message for the user of the client, which `redact` has passed; None for an error that
-    is not the tool's own. `more` are further members of `Tool`.
+    `more` are further members of `Tool`.
     """
 
     async def handle(context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess | Task:
         query = arguments.get("query")
         length = len(query) if isinstance(query, str) else 0
         log.debug("server: tools/call name=%s argsKeys=%s queryLen=%d", shown.name, sorted(arguments), length)
-        return await outcome_of(work(context, arguments), failed, redact, context.client)
+        try:
+            done = await work(context, arguments)
+        except ResponsesMcpError as error:
+            raise ToolError(failure_of(error, failed, redact, context.client)) from error
+        return success_of(done) if isinstance(done, Done) else done
 
     return Tool(**shown._asdict(), handler=handle, failure=partial(failed, None), **more)
 
 
-async def outcome_of(
-    work: Awaitable[Done | Task | ToolSuccess],
-    failed: Callable[[ResponsesMcpError | None, str], ToolFailure],
-    redact: Callable[[str], str],
-    client: str | None,
-) -> ToolSuccess | Task:
-    """Return what a client gets for work that was done; what has an outcome already keeps it. Raises `ToolError`."""
-    try:
-        done = await work
-    except ResponsesMcpError as error:
-        text = replace_lone_surrogates(redact(for_client(error, client)))
-        used = error.usage if isinstance(error, UpstreamError) else None
-        raise ToolError(failed(error, text)._replace(meta=_meta(used, error.masked))) from error
-    if not isinstance(done, Done):
-        return done
+def success_of(done: Done) -> ToolSuccess:
+    """Return what a client gets for work that was done."""
     return ToolSuccess(_ENCODE(done.result), done.result, _meta(done.usage, done.masked))
+
+
+def failure_of(
+    error: ResponsesMcpError, failed: Failed, redact: Callable[[str], str], client: str | None = None
+) -> ToolFailure:
+    """Return what a client gets for work that failed."""
+    text = replace_lone_surrogates(redact(for_client(error, client)))
+    used = error.usage if isinstance(error, UpstreamError) else None
+    return failed(error, text)._replace(meta=_meta(used, error.masked))
 
 
 def _meta(usage: Mapping[str, Any] | None, masked: Mapping[str, int] | None) -> JsonObject | None:

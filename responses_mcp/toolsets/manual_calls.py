@@ -25,9 +25,8 @@ from responses_mcp.manuals.requests.parsing import (
 )
 from responses_mcp.manuals.requests.uris import parse_uri
 from responses_mcp.manuals.service import Manuals
-from responses_mcp.protocol.revisions import Fetched
 from responses_mcp.sanitization import sanitized_json
-from responses_mcp.toolsets.base import CallContext
+from responses_mcp.toolsets.base import CallContext, Fetched
 from responses_mcp.toolsets.calls import Done
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ async def fetch(name: str, manuals: Manuals, params: Mapping[str, Any]) -> Fetch
             further = {} if last is None else {"nextCursor": last}
             return Fetched(sanitized_json({"resources": rows, **further}), cacheable=True)
         case "resources/read":
-            contents = await manuals.resource(parse_uri(_text(params, "uri")))
+            contents = await manuals.resource(parse_uri(params["uri"]))
             return Fetched(sanitized_json({"contents": contents}), cacheable=True)
         case _:
             return await _complete(manuals, params)

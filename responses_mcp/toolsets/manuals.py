@@ -12,11 +12,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from responses_mcp.errors import ConfigError, ResponsesMcpError
-from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
-from responses_mcp.protocol.revisions import Fetched, Refused
-from responses_mcp.toolsets.base import CallContext, Feature, Method, RpcError, Tool, ToolFailure, Toolset
+from responses_mcp.toolsets.base import (
+    CallContext,
+    Feature,
+    Fetched,
+    Method,
+    Missing,
+    Resources,
+    RpcError,
+    Tool,
+    ToolFailure,
+    Toolset,
+)
 from responses_mcp.toolsets.calls import Done, tool_of
 from responses_mcp.toolsets.manual_definitions import DEFINITIONS, TEMPLATE
 
@@ -51,15 +60,15 @@ class ManualsToolset(Toolset):
         ]
 
     @property
+    def resources(self) -> Resources:
+        """Return the manuals, which are listed page by page."""
+        return Resources("manual", TEMPLATE, self._read, partial(self._fetch, "resources/list"))
+
+    @property
     def features(self) -> Sequence[Feature]:
-        """Return the manuals as resources, with completion of their names."""
-        listings: Mapping[str, JsonObject] = {"resources/templates/list": {"resourceTemplates": [TEMPLATE]}}
-        methods = {name: Method(partial(self._fetch, name)) for name in ("resources/list", "resources/read")}
-        completing = {"completion/complete": Method(partial(self._fetch, "completion/complete"))}
-        return (
-            Feature(capability="resources", listings=listings, methods=methods),
-            Feature(capability="completions", methods=completing),
-        )
+        """Return the completion of names of manuals and their files."""
+        completing = {"completion/complete": Method(handler=partial(self._fetch, "completion/complete"))}
+        return (Feature(capability="completions", methods=completing),)
 
     async def aclose(self) -> None:
         """Stop what still runs and close the index, if one was opened."""
@@ -73,7 +82,10 @@ class ManualsToolset(Toolset):
 
         return await answer(name, self._opened(), context, arguments)
 
-    async def _fetch(self, name: str, _: CallContext, params: Mapping[str, Any]) -> Fetched | Refused:
+    async def _read(self, uri: str) -> Fetched | Missing | RpcError:
+        return await self._fetch("resources/read", None, {"uri": uri})
+
+    async def _fetch(self, name: str, _: CallContext | None, params: Mapping[str, Any]) -> Fetched | Missing | RpcError:
         """Answer a method of resources.
 
         What the client got wrong is refused with -32602, what does not exist as its revision says, what the server
@@ -84,9 +96,9 @@ class ManualsToolset(Toolset):
         try:
             return await fetch(name, self._opened(), params)
         except ManualsError as error:
-            missing = params["uri"] if error.code == "not_found" and "uri" in params else None
-            code = INTERNAL_ERROR if error.code == "conflict" else INVALID_PARAMS
-            return Refused(RpcError(code, error.message), missing)
+            if error.code == "not_found" and "uri" in params:
+                return Missing(params["uri"], error.message)
+            return RpcError(INTERNAL_ERROR if error.code == "conflict" else INVALID_PARAMS, error.message)
 
     def _opened(self) -> Manuals:
         if self._settings.problems:

@@ -10,8 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates, text_at
 from responses_mcp.protocol.jsonrpc import INVALID_PARAMS
-from responses_mcp.protocol.revisions import Fetched, Refused
-from responses_mcp.toolsets.base import CallContext, Feature, Method, RpcError, Toolset
+from responses_mcp.toolsets.base import CallContext, Feature, Fetched, Method, RpcError, Toolset
 
 _QUOTE: Final = (
     "Give the source of each statement beside it, with its URL and date as the tool returned them; quote its words "
@@ -116,15 +115,12 @@ class PromptsToolset(Toolset):
             Feature(
                 capability="prompts",
                 listings={"prompts/list": {"prompts": listed}},
-                methods={"prompts/get": Method(self._get)},
+                methods={"prompts/get": Method(handler=self._get)},
                 legacy=self._legacy,
             ),
         )
 
-    async def aclose(self) -> None:
-        """Do nothing: there is nothing to close."""
-
-    async def _get(self, _: CallContext, params: Mapping[str, Any]) -> Fetched | Refused:  # noqa: ASYNC124  # as all are
+    async def _get(self, _: CallContext, params: Mapping[str, Any]) -> Fetched | RpcError:  # noqa: ASYNC124  # as all are
         name = params.get("name")
         prompt = self._prompts.get(name) if isinstance(name, str) else None
         if prompt is None:
@@ -141,5 +137,5 @@ class PromptsToolset(Toolset):
         return Fetched({"description": prompt.description, "messages": [message]})
 
 
-def _refused(why: str) -> Refused:
-    return Refused(RpcError(INVALID_PARAMS, f"Invalid params: {why}"))
+def _refused(why: str) -> RpcError:
+    return RpcError(INVALID_PARAMS, f"Invalid params: {why}")

@@ -12,11 +12,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from responses_mcp.errors import BadArgument, ResponsesMcpError
-from responses_mcp.json_types import JsonObject
-from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
-from responses_mcp.protocol.revisions import Fetched, Refused
+from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR
 from responses_mcp.responses_api.request.arguments import MOST_DAYS, read_number
-from responses_mcp.toolsets.base import CallContext, Feature, Method, RpcError, Task, Tool, ToolFailure, ToolSuccess
+from responses_mcp.toolsets.base import (
+    CallContext,
+    Fetched,
+    Missing,
+    Resources,
+    RpcError,
+    Task,
+    Tool,
+    ToolFailure,
+    ToolSuccess,
+)
 from responses_mcp.toolsets.calls import SIZE, Done, tool_of
 from responses_mcp.toolsets.research_definitions import LONGEST_WAIT, TEMPLATE, USUAL_LIST, USUAL_WAIT, definitions
 from responses_mcp.toolsets.schema import Definition
@@ -42,32 +50,24 @@ class ResearchToolset(RunsToolset):
         return [tool_of(each, partial(self._work, each), _failed, self._redact, meta=meta) for each in shown]
 
     @property
-    def features(self) -> Sequence[Feature]:
-        """Return the reports of runs as resources."""
-        listings: dict[str, JsonObject] = {
-            "resources/list": {"resources": []},
-            "resources/templates/list": {"resourceTemplates": [TEMPLATE]},
-        }
-        methods = {"resources/read": Method(self._read)}
-        return (Feature(capability="resources", scheme="run", listings=listings, methods=methods),)
+    def resources(self) -> Resources:
+        """Return the reports of runs."""
+        return Resources("run", TEMPLATE, self._read)
 
-    async def _read(self, _: CallContext, params: Mapping[str, Any]) -> Fetched | Refused:
+    async def _read(self, uri: str) -> Fetched | Missing | RpcError:
         """Return the whole report of a run, and its data, which costs nothing."""
         from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415  # a start should not wait for it
 
-        uri = params.get("uri")
-        if not isinstance(uri, str):
-            return Refused(RpcError(INVALID_PARAMS, "Invalid params: uri must be a string."))
         try:
             view = await (await self._opened()).result(uri.removeprefix(_SCHEME) if uri.startswith(_SCHEME) else "")
         except BadArgument:
             unknown = f"There is no such run. URIs are {_SCHEME}ID with the id of a run; research_list has those."
-            return Refused(RpcError(INVALID_PARAMS, unknown), uri)
+            return Missing(uri, unknown)
         except ResponsesMcpError as error:
-            return Refused(RpcError(INTERNAL_ERROR, self._redact(str(error))))
+            return RpcError(INTERNAL_ERROR, self._redact(str(error)))
         if view.answer is None:
             goes_on = f"There is no report yet; wait for it with research_result and run_id {view.run_id}."
-            return Refused(RpcError(INTERNAL_ERROR, goes_on if view.running else self._redact(view.error or "")))
+            return RpcError(INTERNAL_ERROR, goes_on if view.running else self._redact(view.error or ""))
         contents = [{"uri": uri, "mimeType": "text/markdown", "text": view.answer.text}]
         if view.data is not None:
             data = json.dumps(view.data, ensure_ascii=False)

@@ -9,7 +9,6 @@ from typing import Any, Final
 from responses_mcp.errors import AuthenticationFailed, BadArgument, RateLimited, ResponsesMcpError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
-from responses_mcp.protocol.revisions import Crash
 from responses_mcp.responses_api.request.arguments import ANY_LANGUAGE, MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
 from responses_mcp.toolsets.base import CallContext, Tool, ToolFailure
 from responses_mcp.toolsets.calls import AskerTools, Done, tool_of
@@ -50,7 +49,7 @@ class SearchToolset(AskerTools):
     @property
     def tools(self) -> Sequence[Tool]:
         """Return the one tool."""
-        crash = Crash(RpcError(INTERNAL_ERROR, "Internal Error", {"details": "An unexpected error occurred"}))
+        crash = RpcError(INTERNAL_ERROR, "Internal Error", {"details": "An unexpected error occurred"})
         return [tool_of(_TOOL, self._search, _failed, self._redact, crash=crash)]
 
     async def _search(self, context: CallContext, arguments: Mapping[str, Any]) -> Done:

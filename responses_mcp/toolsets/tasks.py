@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Final, cast
 
 from responses_mcp.errors import BadArgument, ConnectionFailed, ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject
-from responses_mcp.protocol.revisions import Task
 from responses_mcp.settings.model import ResearchSettings
 from responses_mcp.toolsets.answer import answer_failure
-from responses_mcp.toolsets.base import ToolError, ToolFailure, Toolset, ToolSuccess
-from responses_mcp.toolsets.calls import USUAL_CHARACTERS, Done, outcome_of
+from responses_mcp.toolsets.base import Task, ToolError, ToolFailure, Toolset, ToolSuccess
+from responses_mcp.toolsets.calls import USUAL_CHARACTERS, Done, failure_of, success_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -70,16 +69,9 @@ class RunsToolset(Toolset):
         """Return what knows the tasks."""
         return self
 
-    @property
-    def live_in(self) -> Callable[[trio.Nursery], None]:
-        """What takes the nursery of the server, in which runs go on when their calls have ended."""
-        return self._take_nursery
-
-    def _take_nursery(self, nursery: trio.Nursery) -> None:
+    def live_in(self, nursery: trio.Nursery) -> None:
+        """Take the nursery of the server, in which runs go on when their calls have ended; its end closes them."""
         self._nursery = nursery
-
-    async def aclose(self) -> None:
-        """Do nothing: all that was opened is closed by the end of the server's nursery."""
 
     async def answer(
         self, asked: Asked, watcher: Watcher, *, seconds: float = 0.0, task_seconds: float = 0.0
@@ -117,8 +109,10 @@ class RunsToolset(Toolset):
     async def answer_of(self, run_id: str) -> Task | ToolSuccess:
         """Return what a call is answered that has begun a run: the task, or the result if there is one by now."""
         task = await self.look(run_id)
-        if task is None or isinstance(task.outcome, ToolFailure) or task.status == "cancelled":
-            raise ToolError(task.outcome if task and isinstance(task.outcome, ToolFailure) else "The run is over.")
+        if task is None or task.status == "cancelled":
+            raise ToolError("The run is over.")
+        if isinstance(task.outcome, ToolFailure):
+            raise ToolError(task.outcome)
         return task.outcome if isinstance(task.outcome, ToolSuccess) else task
 
     async def look(self, task_id: str) -> Task | None:
@@ -140,7 +134,7 @@ class RunsToolset(Toolset):
             return task._replace(ends_with_call=view.tool != "research")
         if view.status == "cancelled":
             return task._replace(status="cancelled")
-        return task._replace(status="completed", outcome=await self._outcome(view, research))
+        return task._replace(status="completed", outcome=self._outcome(view, research))
 
     def _task(self, run_id: str, created: float, seconds: float, message: str) -> Task:
         from responses_mcp.sanitization import sanitized  # noqa: PLC0415  # a start should not wait for it
@@ -156,20 +150,17 @@ class RunsToolset(Toolset):
             poll_ms=round(min(max(least, _POLL_SHARE * seconds), most)),
         )
 
-    async def _outcome(self, view: RunView, research: Research) -> ToolSuccess | ToolFailure:
+    def _outcome(self, view: RunView, research: Research) -> ToolSuccess | ToolFailure:
         """Return what the call would be answered that the run was begun for, if it had waited."""
         from responses_mcp.research.view import answer_in  # noqa: PLC0415
 
-        async def done() -> Done:  # noqa: ASYNC124  # as the work of a call is
-            if view.tool == "research":
-                return run_done(view, self._most)
-            answer = answer_in(view)
-            return Done(answer.as_json(self._most), view.usage, answer.masked)
-
+        if view.tool == "research":
+            return success_of(run_done(view, self._most))
         try:
-            return cast("ToolSuccess", await outcome_of(done(), self._answer_failed, research.redact, None))
-        except ToolError as error:
-            return error.failure
+            answer = answer_in(view)
+        except ResponsesMcpError as error:
+            return failure_of(error, self._answer_failed, research.redact)
+        return success_of(Done(answer.as_json(self._most), view.usage, answer.masked))
 
     async def cancel(self, task_id: str) -> bool:
         """Have a run cancelled, which goes on behind the answer; tell whether it is known. Raises `ToolError`."""

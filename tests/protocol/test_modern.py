@@ -2,33 +2,34 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from responses_mcp.json_types import JsonObject
-from responses_mcp.protocol.exchange import Call, CallCancelled, CallStarted, ListedFeature, Subscription
+from responses_mcp.protocol.exchange import CallCancelled, CallStarted, Feature, Method
 from responses_mcp.protocol.jsonrpc import RpcError
-from responses_mcp.protocol.revisions import TASKS, Crash, Fetched, Task, ToolFailure, ToolSuccess
+from responses_mcp.protocol.revisions import BUG, TASKS, Fetched, Task, ToolFailure, ToolSuccess
 from responses_mcp.protocol.session import Session
 from tests.hostile.corpus import ENVELOPE, ILL_SHAPED_ENVELOPES, PREFIX
-from tests.protocol import Listed
+from tests.protocol import a_tool, never
 from tests.protocol.test_session import TOOL as ANSWER
-from tests.protocol.test_session import call, cancel, codes, hear, make, request, say
+from tests.protocol.test_session import begun, call, cancel, codes, hear, make, request, say
 
 EXAMPLES = (Path(__file__).parent / "wire_examples.txt").read_text(encoding="utf-8").splitlines()
-TOOL = {
-    "name": "answer",
-    "title": "Answer",
-    "description": "Answer one question.",
-    "inputSchema": {
+TOOL = a_tool(
+    "answer",
+    title="Answer",
+    description="Answer one question.",
+    input_schema={
         "type": "object",
         "properties": {"question": {"type": "string", "minLength": 1}},
         "required": ["question"],
         "additionalProperties": False,
     },
-    "outputSchema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
-    "annotations": {"readOnlyHint": True, "openWorldHint": True},
-}
+    output_schema={"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+    annotations={"readOnlyHint": True, "openWorldHint": True},
+)
 
 
 def modern(id_: object, method: str, params: dict | None = None, **envelope: object) -> dict:
@@ -42,7 +43,7 @@ def one(session: Session, message: object) -> dict:
     return answer
 
 
-def play(session: Session, call_: Call) -> list[dict]:
+def play(session: Session, call_: Any) -> list[dict]:
     """Do what the tool of the examples does, taking the output after each step as a writer would."""
     question = call_.arguments.get("question")
     if question == "slow":
@@ -66,7 +67,7 @@ def loosened(message: dict) -> dict:
 
 @pytest.mark.rule("spec 2.3")
 def test_the_conversation_of_examples_is_held_line_by_line() -> None:
-    session = Session({"answer": Listed(TOOL)}, version="1.2.3")
+    session = Session({"answer": TOOL}, version="1.2.3")
     heard: list[dict] = []
     checked = 0
     for line in EXAMPLES:
@@ -74,8 +75,7 @@ def test_the_conversation_of_examples_is_held_line_by_line() -> None:
             assert heard == [], f"unexpected before {line}"
             text = line.split(" ", 3)[3]
             for event in say(session, text.encode() + b"\n"):
-                if isinstance(event, CallStarted):
-                    heard += play(session, event.call)
+                heard += play(session, event.call) if type(event) is CallStarted else []
             heard += hear(session)
         elif line == "# at EOF":
             session.receive_eof()
@@ -153,7 +153,7 @@ def test_a_modern_failure_is_a_result_and_a_crash_an_error() -> None:
     session = make(initialized=False)
     (failing, crashing) = say(session, *(modern(id_, "tools/call", {"name": "answer"}) for id_ in (1, 2)))
     session.finish(failing.call, ToolFailure("why and what to do", RpcError(-32001, "answer failed")))
-    session.finish(crashing.call, Crash())
+    session.finish(crashing.call, BUG)
     failed, crashed = hear(session)
     assert failed["result"]["isError"] is True
     assert failed["result"]["content"][0]["text"] == "why and what to do"
@@ -217,9 +217,7 @@ def test_a_subscription_that_ends_before_its_acknowledgement_was_read_still_send
 def test_calls_without_an_answer_are_those_in_flight_that_are_neither_finished_nor_cancelled() -> None:
     session = make()
     say(session, listen("s"))
-    calls = [
-        event.call for event in say(session, *(call(each) for each in (1, 2, 3))) if isinstance(event, CallStarted)
-    ]
+    calls = [begun(say(session, call(each))) for each in (1, 2, 3)]
     session.finish(calls[0], ToolSuccess("x"))
     say(session, cancel(2))
     assert session.unanswered() == calls[2:]
@@ -318,18 +316,13 @@ NEEDED: JsonObject = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
 
 
 def with_tasks() -> Session:
-    feature = ListedFeature(capability=TASKS, methods=METHODS, legacy=False, extension=True)
+    methods = dict.fromkeys(METHODS, Method(handler=never))
+    feature = Feature(capability=TASKS, methods=methods, legacy=False, extension=True)
     return Session({"answer": ANSWER}, version="1", features=[feature])
 
 
 def declaring(id_: object, method: str, params: dict | None = None) -> dict:
     return modern(id_, method, params, **DECLARED)
-
-
-def begun(session: Session, message: dict) -> Call:
-    (event,) = say(session, message)
-    assert isinstance(event, CallStarted)
-    return event.call
 
 
 def test_tasks_are_declared_to_the_newer_revision_where_they_are_offered() -> None:
@@ -345,7 +338,7 @@ def test_tasks_are_declared_to_the_newer_revision_where_they_are_offered() -> No
 @pytest.mark.parametrize("method", METHODS)
 def test_requests_for_tasks_want_the_extension_declared_in_each(method: str) -> None:
     session = with_tasks()
-    begun(session, declaring(1, method, {"taskId": "t"}))
+    begun(say(session, declaring(1, method, {"taskId": "t"})))
     wrong: list[JsonObject] = [
         {},
         {"extensions": {}},
@@ -372,7 +365,7 @@ def test_without_tasks_and_in_the_older_revision_their_methods_do_not_exist(meth
 
 def test_a_call_of_a_client_that_takes_tasks_may_be_answered_with_one() -> None:
     session = with_tasks()
-    call_ = begun(session, declaring(1, "tools/call", {"name": "answer"}))
+    call_ = begun(say(session, declaring(1, "tools/call", {"name": "answer"})))
     assert call_.takes_tasks
     session.finish(call_, TASK)
     (answer,) = hear(session)
@@ -396,7 +389,7 @@ def test_a_client_that_does_not_take_tasks_gets_none(message: dict) -> None:
     session = with_tasks()
     say(session, request(0, "initialize"))
     hear(session)
-    call_ = begun(session, message)
+    call_ = begun(say(session, message))
     assert not call_.takes_tasks
     with pytest.raises(TypeError):
         session.finish(call_, TASK)
@@ -406,12 +399,12 @@ def test_a_client_that_does_not_take_tasks_gets_none(message: dict) -> None:
 
 @pytest.mark.parametrize(
     ("outcome", "status", "member"),
-    [(ToolSuccess("x", {"x": 1}), "completed", "result"), (ToolFailure("why"), "completed", "result"), (Crash(), "failed", "error")],
+    [(ToolSuccess("x", {"x": 1}), "completed", "result"), (ToolFailure("why"), "completed", "result"), (BUG, "failed", "error")],
 )  # fmt: skip
 def test_the_end_of_a_task_has_the_whole_result_and_fails_only_with_an_error(outcome, status: str, member: str) -> None:
     session = with_tasks()
-    call_ = begun(session, declaring(1, "tasks/get", {"taskId": "t"}))
-    plain = begun(session, declaring(2, "tools/call", {"name": "answer"}))
+    call_ = begun(say(session, declaring(1, "tasks/get", {"taskId": "t"})))
+    plain = begun(say(session, declaring(2, "tools/call", {"name": "answer"})))
     session.finish(call_, TASK._replace(status="completed", outcome=outcome))
     session.finish(plain, outcome)
     told, same = hear(session)
@@ -421,23 +414,21 @@ def test_the_end_of_a_task_has_the_whole_result_and_fails_only_with_an_error(out
 
 def test_requests_for_tasks_are_in_flight_and_cancelled_as_calls_are() -> None:
     session = with_tasks()
-    call_ = begun(session, declaring(1, "tasks/get", {"taskId": "t"}))
+    call_ = begun(say(session, declaring(1, "tasks/get", {"taskId": "t"})))
     assert session.in_flight == 1
     assert say(session, cancel(1)) == [CallCancelled(call_, None)]
     session.finish(call_, TASK)
     assert (session.in_flight, hear(session)) == (0, [])
-    session.finish(begun(session, declaring(1, "tasks/cancel", {"taskId": "t"})), Fetched({}))
+    session.finish(begun(say(session, declaring(1, "tasks/cancel", {"taskId": "t"}))), Fetched({}))
     assert codes(hear(session)) == [(1, "result")]
 
 
 def test_a_task_whose_answer_was_withdrawn_is_named_to_who_stops_it() -> None:
     for ends, named in ((True, "t"), (False, None)):
         session = with_tasks()
-        call_ = begun(session, declaring(1, "tools/call", {"name": "answer"}))
+        call_ = begun(say(session, declaring(1, "tools/call", {"name": "answer"})))
         session.finish(call_, TASK._replace(ends_with_call=ends))
         (event,) = say(session, cancel(1))
-        assert isinstance(event, CallCancelled)
-        assert isinstance(event.call, Call)
         assert (event.call.task, hear(session)) == (named, [])
 
 
@@ -445,15 +436,9 @@ def watch(id_: object, task_ids: object) -> dict:
     return declaring(id_, "subscriptions/listen", {"notifications": {"taskIds": task_ids}})
 
 
-def opened(session: Session, message: dict) -> Subscription:
-    subscription = begun(session, message)
-    assert isinstance(subscription, Subscription)
-    return subscription
-
-
 def test_a_subscription_to_tasks_is_acknowledged_by_who_knows_them_and_told_until_it_ends() -> None:
     session = with_tasks()
-    subscription = opened(session, watch("s", ["a", "b", "a"]))
+    subscription = begun(say(session, watch("s", ["a", "b", "a"])))
     assert (list(subscription.task_ids), hear(session)) == (["a", "b"], [])
     session.acknowledge(subscription, ["a"])
     session.tell(subscription, TASK._replace(id="a"))
@@ -471,7 +456,7 @@ def test_a_subscription_to_tasks_is_acknowledged_by_who_knows_them_and_told_unti
 
 def test_a_subscription_to_tasks_that_ends_with_the_input_is_acknowledged_first() -> None:
     session = with_tasks()
-    subscription = opened(session, watch("s", ["a"]))
+    subscription = begun(say(session, watch("s", ["a"])))
     session.close_subscriptions()
     session.acknowledge(subscription, ["a"])  # too late
     session.tell(subscription, TASK)
@@ -481,7 +466,7 @@ def test_a_subscription_to_tasks_that_ends_with_the_input_is_acknowledged_first(
 
 def test_news_that_was_read_is_not_remembered() -> None:
     session = with_tasks()
-    subscription = opened(session, watch("s", ["a"]))
+    subscription = begun(say(session, watch("s", ["a"])))
     session.acknowledge(subscription, ["a"])
     for _ in range(10):
         session.tell(subscription, TASK)
@@ -498,7 +483,7 @@ def test_ids_that_are_none_are_refused(named: object) -> None:
 
 def test_a_subscription_watches_a_hundred_tasks_at_most_and_wants_the_extension_for_each() -> None:
     session = with_tasks()
-    subscription = opened(session, watch(1, [str(number) for number in range(1000)]))
+    subscription = begun(say(session, watch(1, [str(number) for number in range(1000)])))
     assert len(subscription.task_ids) == 100
     params = {"notifications": {"taskIds": ["t"]}}
     error = one(session, modern(2, "subscriptions/listen", params))["error"]

@@ -2,6 +2,7 @@
 
 import json
 from itertools import permutations
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,20 +12,18 @@ from responses_mcp.protocol.exchange import (
     Call,
     CallCancelled,
     CallStarted,
-    Event,
-    ListedFeature,
+    Feature,
+    Method,
     Subscription,
 )
 from responses_mcp.protocol.framing import encode_frame, encode_line
 from responses_mcp.protocol.jsonrpc import RpcError, request_key
-from responses_mcp.protocol.revisions import PREFIX, TASKS, Crash, Outcome, Task, ToolFailure, ToolSuccess
+from responses_mcp.protocol.revisions import BUG, PREFIX, TASKS, Outcome, Task, ToolFailure, ToolSuccess
 from responses_mcp.protocol.session import Session
 from tests.hostile.corpus import CASES, FAILED, IN_FLIGHT, OK, Case
-from tests.protocol import Listed
+from tests.protocol import a_tool, never
 
-TOOL = Listed(
-    {"name": "answer", "inputSchema": {"type": "object"}}, lambda text: ToolFailure(text, RpcError(-32001, "no"))
-)
+TOOL = a_tool("answer", lambda text: ToolFailure(text, RpcError(-32001, "no")))
 INITIALIZE = {"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}
 CHUNKS = [0, 1, 2, 7]
 
@@ -37,11 +36,11 @@ def make(*, initialized: bool = True, **options) -> Session:
     return session
 
 
-def say(session: Session, *messages: object, chunk: int = 0) -> list[Event]:
+def say(session: Session, *messages: object, chunk: int = 0) -> list[Any]:
     """Send messages as lines (bytes as they are), in pieces of `chunk` bytes."""
     data = b"".join(m if isinstance(m, bytes) else encode_line(json.dumps(m).encode()) for m in messages)
     step = chunk or len(data) or 1
-    events: list[Event] = []
+    events: list[Any] = []
     for start in range(0, len(data), step):
         events += session.receive_data(data[start : start + step])
     return events
@@ -70,9 +69,13 @@ def cancel(id_: object, **more: object) -> dict:
 
 
 def start(session: Session, id_: object) -> Call:
-    (event,) = say(session, call(id_))
-    assert isinstance(event, CallStarted)
-    return event.call
+    return begun(say(session, call(id_)))
+
+
+def begun(events: list[Any]) -> Any:
+    """Return the one request that began."""
+    assert [type(event) for event in events] == [CallStarted]
+    return events[0].call
 
 
 def codes(messages: list[dict]) -> list[tuple[object, object]]:
@@ -165,8 +168,7 @@ def test_hostile_input_gets_what_it_is_owed_and_leaves_the_call_in_flight_alone(
     session = make(max_message_bytes=16 << 20)
     running = start(session, IN_FLIGHT)
     for event in say(session, case.data, chunk=chunk and max(1, len(case.data) // 5000)):
-        assert isinstance(event, CallStarted)
-        session.finish(event.call, ToolFailure("bad arguments", RpcError(FAILED, "answer failed")))
+        session.finish(begun([event]), ToolFailure("bad arguments", RpcError(FAILED, "answer failed")))
     assert sorted(map(typed, codes(hear(session)))) == sorted(map(typed, case.owed))
     assert session.in_flight == 1
     session.finish(running, ToolSuccess("x"))
@@ -298,7 +300,7 @@ TEXT = [{"type": "text", "text": "why"}]
         (False, ToolFailure("why", WHY), {"code": -32001, "message": "answer failed", "data": {"message": "why"}}),
         (True, ToolFailure("why", WHY), {"content": TEXT, "isError": True}),
         (False, ToolFailure("why"), {"content": TEXT, "isError": True}),
-        (True, Crash(), {"code": -32603, "message": "Internal error"}),
+        (True, BUG, {"code": -32603, "message": "Internal error"}),
     ],
     ids=["a success", "the contract's error", "the settings want a result", "the contract wants a result", "a crash"],
 )
@@ -538,9 +540,10 @@ STEP = st.one_of(LEGAL, ODD, st.tuples(st.just("finish"), st.integers(0, 5)), st
 @pytest.mark.rule("P2")
 @given(st.lists(STEP, max_size=40))
 def test_any_script_gets_at_most_one_answer_a_request_and_none_after_a_cancel(steps: list) -> None:
-    feature = ListedFeature(capability=TASKS, methods=OF_TASKS, legacy=False, extension=True)
+    methods = dict.fromkeys(OF_TASKS, Method(handler=never))
+    feature = Feature(capability=TASKS, methods=methods, legacy=False, extension=True)
     session = make(features=[feature])
-    running: list[Call] = []
+    running: list[Any] = []
     asked: dict[object, int] = {}
     answered: dict[object, int] = {}
     cancelled: set[Call] = set()

@@ -14,7 +14,7 @@ from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.base import CallContext
 from tests.both_ways import way
 from tests.one_tool import OneTool
-from tests.protocol import Listed
+from tests.protocol import a_tool
 
 pytestmark = pytest.mark.clock("virtual")
 
@@ -155,13 +155,13 @@ async def test_a_message_of_many_megabytes_is_cut_before_anything_else_is_done_w
 def test_a_client_that_does_not_read_is_sent_only_the_newest_progress() -> None:
     from responses_mcp.protocol.session import Session
 
-    session = Session({"talk": Listed({"name": "talk"})}, version="1", line_mode=True)
+    session = Session({"talk": a_tool("talk")}, version="1", line_mode=True)
     session.receive_data(b'{"jsonrpc":"2.0","id":1,"method":"initialize"}\n')
     session.take_output()
     session.output_written()
     line = b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"talk","_meta":{"progressToken":0}}}\n'
-    (event,) = session.receive_data(line)
+    call: Any = session.receive_data(line)[0].call
     for value in range(1, 1000):
-        session.report(event.call, value, f"message {value}")
+        session.report(call, value, f"message {value}")
     assert session.unsent_bytes < 600
     assert b"message 999" in session.take_output()

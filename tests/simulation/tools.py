@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import trio
 
-from responses_mcp.protocol.revisions import ToolSuccess
+from responses_mcp.protocol.exchange import Handler
+from responses_mcp.protocol.revisions import Outcome, ToolSuccess
 from responses_mcp.toolsets.answer import AnswerToolset
 from responses_mcp.toolsets.base import CallContext, Task, Tool, Toolset
 from tests.simulation.transcript import Kind, Transcript
-
-Handler = Callable[[CallContext, Mapping[str, Any]], Awaitable[ToolSuccess | Task]]
 
 
 class WatchedTools(Toolset):
@@ -39,7 +38,7 @@ class WatchedTools(Toolset):
         await self._answers.aclose()
 
     def _watched(self, handler: Handler) -> Handler:
-        async def watched(context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess | Task:
+        async def watched(context: CallContext, arguments: Mapping[str, Any]) -> Outcome | Task:
             marker = arguments["query"]
             self._transcript.phase(marker, "started")
             try:

@@ -19,7 +19,7 @@ from responses_mcp.protocol.exchange import Call, CallStarted
 from responses_mcp.protocol.jsonrpc import notification_message, request_key
 from responses_mcp.protocol.lifecycle import State, Trigger
 from responses_mcp.protocol.outbox import Outbox
-from responses_mcp.protocol.revisions import Crash, ToolFailure
+from responses_mcp.protocol.revisions import BUG, ToolFailure
 from responses_mcp.protocol.session import Session
 from responses_mcp.research.rows import Rows
 from responses_mcp.research.runs_file import Row, RunsFile
@@ -73,9 +73,9 @@ for bugs, what, owner, name in (
 
 @planted(CALLS, "a call's scope is registered by its task, not by the step that reads it", _Shell, "_carry_out")
 def scope_registered_late(original: Any, self: Any, nursery: trio.Nursery) -> None:
-    async def late(call: Call) -> None:
-        scope = self._scopes[call] = trio.CancelScope()
-        await self._run_call(call, scope, self._wake.clone(), nursery)
+    async def late(call: Any) -> None:
+        self._scopes[call] = trio.CancelScope()
+        await self._run_call(call, nursery, self._wake.clone())
 
     conversation = self._conversation
     started = [event for event in conversation.events if isinstance(event, CallStarted)]
@@ -278,7 +278,7 @@ async def writer_outlives_server(original: Any, self: Any, everything: trio.Canc
 
 @planted(CALLS, "a tool that crashes ends the server", _Shell, "_finish")
 def crash_not_contained(original: Any, self: Any, call: Call, outcome: Any) -> None:
-    if outcome == Crash():
+    if outcome == BUG:
         raise RuntimeError("crashed")
     original(self, call, outcome if outcome is not None else ToolFailure(""))
 
