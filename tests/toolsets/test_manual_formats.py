@@ -22,16 +22,16 @@ def write(root: Path, path: str, content: str | bytes) -> None:
     file.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def word(body: str, head: str = "") -> bytes:
+def word(body: str, head: str = "", styles: str = "") -> bytes:
     """Return a Word document of a German Word: the ids of its styles are its own, their names are not."""
     space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
-    styles = "".join(
+    names = "".join(
         f'<w:style w:type="paragraph" w:styleId="berschrift{level}"><w:name w:val="heading {level}"/></w:style>'
         for level in (1, 2)
     )
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("word/styles.xml", f"<w:styles {space}>{styles}</w:styles>")
+        archive.writestr("word/styles.xml", styles or f"<w:styles {space}>{names}</w:styles>")
         archive.writestr("word/document.xml", f"{head}<w:document {space}><w:body>{body}</w:body></w:document>")
     return packed.getvalue()
 
@@ -606,3 +606,28 @@ async def test_letters_that_grow_when_folded_do_not_move_what_is_read_of_html(tm
         await here.call("manual_ls")
         text = (await here.call("manual_scan", manual_id="m", path="a.html"))["text"]
     assert text == f"Seals\n{'İ' * 30}"
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("a.md", "# T\n\ngasket\0 ring\n"),
+        ("a.html", "<title>T<body><p>gasket</p>"),
+        ("a.html", "<h1>T<p>gasket</p>"),
+        ("a.html", "<h1>T</h1><nav><ul><li>x</ul><p>gasket</p>"),
+        ("a.html", '<h1>T</h1><div role="navigation">x<p>gasket</p>'),
+        ("a.html", "<h1>T</h1><button>x<p>gasket</p>"),
+        ("a.org", "* T\n:PROPERTIES:\n:ID: 1\n\n* U\ngasket\n"),
+        ("a.adoc", "= T\n\n////\ngasket\n"),
+        ("a.mdx", "# T\n\n{/* open\n\ngasket\n"),
+        ("a.ipynb", json.dumps({"cells": [None, {"cell_type": "markdown", "source": "gasket"}]})),
+        ("a.ipynb", json.dumps({"cells": [{"cell_type": "code", "source": "gasket", "outputs": [{"data": None}, 5]}]})),
+        ("a.docx", word(paragraph("gasket"), styles="<w:styles")),
+        ("a.md", "# T\n" + "\n" * 20_000 + "gasket\n"),
+    ],
+)
+async def test_what_is_odd_in_a_file_hides_none_of_its_text(tmp_path: Path, path: str, content: str | bytes) -> None:
+    write(tmp_path, f"m/{path}", content)
+    async with desk(settings_for(tmp_path)) as here:
+        row = await first(here, "gasket")
+        assert "gasket" in (await here.call("manual_read", ref=row["ref"]))["text"]

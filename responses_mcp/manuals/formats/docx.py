@@ -7,6 +7,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import IO, Final
 from xml.parsers import expat
 
@@ -29,7 +30,7 @@ def convert(content: bytes, check: CancellationCheck) -> Document:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if _STYLES in archive.namelist():
-                with archive.open(_STYLES) as styles:
+                with archive.open(_STYLES) as styles, suppress(zlib.error, expat.ExpatError, zipfile.BadZipFile):
                     _parse(styles, check, body.style)
             with archive.open(_TEXT) as text:
                 _parse(text, check, body.begin, body.text, body.end)

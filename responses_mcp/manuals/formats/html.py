@@ -33,8 +33,15 @@ _TAGS_BETWEEN_CHECKS: Final = 1024
 
 
 def convert(text: str, check: CancellationCheck) -> Document:
-    """Return the text of a page."""
-    writer = _Writer()
+    """Return the text of a page. What is opened and never closed is not left out."""
+    writer = _written(text, check, leaves_out=True)
+    if writer.left_out:
+        writer = _written(text, check, leaves_out=False)
+    return writer.document()
+
+
+def _written(text: str, check: CancellationCheck, *, leaves_out: bool) -> _Writer:
+    writer = _Writer(leaves_out=leaves_out)
     at = 0
     for number, piece in enumerate(_PIECE.finditer(text)):
         if not number % _TAGS_BETWEEN_CHECKS:
@@ -47,35 +54,44 @@ def convert(text: str, check: CancellationCheck) -> Document:
             break
     else:
         writer.text(text[at:])
-    return writer.document()
+    return writer
 
 
 class _Writer:
-    """Takes a page piece by piece and writes its text."""
+    """Takes a page piece by piece and writes its text.
 
-    def __init__(self) -> None:
+    `left_out` is the open tag within which all is left out.
+    """
+
+    def __init__(self, *, leaves_out: bool) -> None:
         self.is_complete = False
+        self.left_out = ""
+        self._leaves_out = leaves_out
         self._page = Page()
         self._line: list[str] = []
         self._has_text = False  # in the line
         self._title: list[str] | None = None  # of the page, or of a section, which is open
-        self._left_out = ""  # the tag within which all is left out
-        self._depth = 0  # how often it is open
+        self._title_of = ""
+        self._depth = 0  # how often the tag is open within which all is left out
         self._preformatted = 0
 
     def tag(self, name: str, attributes: str, *, closing: bool) -> None:
         """Take a tag."""
-        if self._left_out:
-            if name == self._left_out:
+        if self._title and not closing and name in _BLOCKS and name != "br":
+            self._title_tag(self._title_of, closing=True)  # which was not closed
+        if self.left_out:
+            if name == self.left_out:
                 self._depth += -1 if closing else 1
-                self._left_out = self._left_out if self._depth else ""
-        elif not closing and (name in _LEFT_OUT or (attributes and _NAVIGATION.search(attributes))):
+                self.left_out = self.left_out if self._depth else ""
+        elif (
+            self._leaves_out and not closing and (name in _LEFT_OUT or (attributes and _NAVIGATION.search(attributes)))
+        ):
             if not attributes.rstrip().endswith("/"):
-                self._left_out, self._depth = name, 1
+                self.left_out, self._depth = name, 1
         elif name == "title" or _HEADING.fullmatch(name):
             self._title_tag(name, closing=closing)
         elif self._title is not None:
-            self._title.append(" ")
+            self._title += " " * bool(self._title)
         elif name == "main":
             self._break()
             self.is_complete = closing
@@ -93,6 +109,7 @@ class _Writer:
                 self._page.lines.append("")
 
     def _title_tag(self, name: str, *, closing: bool) -> None:
+        self._title_of = name
         title = " ".join("".join(self._title or ()).split())
         self._title = None if closing else []
         if name != "title":
@@ -105,11 +122,11 @@ class _Writer:
 
     def text(self, raw: str) -> None:
         """Take what is between two tags."""
-        if not raw or self._left_out:
+        if not raw or self.left_out:
             return
         text = unescape(raw) if "&" in raw else raw
         if self._title is not None:
-            self._title.append(text)
+            self._title += [text] if self._title or not text.isspace() else []
             return
         self._has_text = self._has_text or not text.isspace()
         if self._preformatted and "\n" in text:

@@ -34,6 +34,7 @@ class Markup(ABC):
         self.paragraph = 0
         self._check = check
         self._block: Callable[[str], bool] | None = None
+        self._hidden_from: tuple[int, int] | None = None  # the line of the page, and of the text
         self._levels: dict[tuple[str, bool], int] = {}
 
     @classmethod
@@ -56,6 +57,9 @@ class Markup(ABC):
             else:
                 self._marked(found.lastgroup or "", line, found)
                 self.paragraph = 0
+        if self._hidden_from is not None:  # a mark that nothing closes hides nothing
+            first, at = self._hidden_from
+            self.page.lines[first:] = self.lines[at:]
         return self.page.document()
 
     def _text(self, line: str) -> None:
@@ -77,11 +81,13 @@ class Markup(ABC):
         def take(line: str) -> bool:
             is_last = bool(ends(line))
             if is_last:
-                self._block = None
+                self._block = self._hidden_from = None
             self.page.lines.append(line if (end_shown if is_last else shown) else "")
             return True
 
         self._block = take
+        if not shown:
+            self._hidden_from = len(self.page.lines), self.at + 1
 
     def hide(self, goes_on: Callable[[str], object]) -> None:
         """Hide the next lines, to the first one with which it does not go on."""

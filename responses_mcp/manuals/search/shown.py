@@ -94,8 +94,8 @@ class Showing:
         if "\n" not in text.text[:begin]:
             column += _LONG_LINE * text.goes_on
         long_line = column > _LONG_LINE
-        long = json or long_line or text.goes_on or row.length > _LONG
         line = text.line + text.text.count("\n", 0, begin)
+        long = json or long_line or text.goes_on or row.length + line - row.line > _LONG  # blank lines before count
         offset = text.begin + begin - min(_CONTEXT, begin) if long_line else None
         return Shown(ordered, above, snippet, line if long else None, offset)
 
