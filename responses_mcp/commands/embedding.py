@@ -76,10 +76,6 @@ async def embed(
                 refused += error.places
                 why = str(error)
     tell(f"{counted(document['embedded'], 'section')} got vectors.")
-    # A file has changed meanwhile, or the model's vectors have another length than before.
-    left = sum([(await manuals.outstanding(name)).sections for name in names]) - len(refused)
-    if left > 0:
-        tell(f"{left:,} sections lack vectors; run it again.")
     if refused:
         shown = ", ".join(map(str, refused[:_MOST_LISTED]))
         more = f" and {len(refused) - _MOST_LISTED:,} more" if len(refused) > _MOST_LISTED else ""

@@ -17,8 +17,7 @@ import trio
 from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.embeddings import word_vectors
 from responses_mcp.manuals.embeddings.vectors import Vectors
-from responses_mcp.manuals.index import store
-from responses_mcp.testing import Error, FakeApi, Hang, Json, RecordedRequest, Reply, answer_with_embeddings
+from responses_mcp.testing import Error, FakeApi, Hang, RecordedRequest, Reply, answer_with_embeddings
 from tests.commands.online import KEY, WAIT, Command, Terminal, api, command
 from tests.processes import COMMAND, environment
 
@@ -96,19 +95,6 @@ async def test_with_yes_it_sends_each_text_once_and_json_has_what_was_done_as_da
     assert len(api.requests) == sent
 
 
-async def test_vectors_of_another_model_stay_beside_the_new_ones(
-    manuals: Command, api: FakeApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await manuals("index", "--embed", "--yes")
-    monkeypatch.setenv("MANUALS_EMBEDDINGS_MODEL", "text-embedding-3-large")
-    _, out, _ = await manuals("index", "--embed", "--yes")
-    assert "40 sections got vectors." in out
-    monkeypatch.delenv("MANUALS_EMBEDDINGS_MODEL")
-    sent = len(api.requests)
-    _, out, _ = await manuals("index", "--embed", "--yes")
-    assert (out.splitlines()[1], len(api.requests)) == ("All sections have their vectors.", sent)
-
-
 async def test_a_failure_says_why_and_what_to_do_and_the_next_run_sends_the_rest(
     manuals: Command, api: FakeApi, tmp_path: Path
 ) -> None:
@@ -120,18 +106,6 @@ async def test_a_failure_says_why_and_what_to_do_and_the_next_run_sends_the_rest
     assert KEY not in err
     code, _, _ = await manuals("index", "--embed", "--yes")
     assert (code, stored(tmp_path)) == (0, SECTIONS)
-
-
-async def test_vectors_of_another_length_than_before_take_nothing_away_and_the_cure_is_said(
-    manuals: Command, api: FakeApi, tmp_path: Path
-) -> None:
-    await manuals("index", "--embed", "--yes")
-    write(tmp_path, SECTIONS)
-    api.script(Json({"data": [{"index": 0, "embedding": [1.0, 2.0, 3.0]}]}))
-    code, _, err = await manuals("index", "--embed", "--yes")
-    assert (code, stored(tmp_path)) == (1, SECTIONS)
-    assert "vectors of 3 numbers" in err
-    assert "run 'openai-responses-mcp manuals index --forget', and then" in err
 
 
 async def test_while_another_process_fills_the_index_nothing_is_sent_and_that_is_said(
@@ -201,32 +175,6 @@ async def test_nothing_is_sent_where_the_index_could_not_be_written(
     assert "set manuals.index_dir to a folder that can be written to." in err
 
 
-async def test_it_ends_with_an_error_as_soon_as_vectors_cannot_be_kept(
-    manuals: Command, api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(store, "_PATIENCE", 0.1)
-    for number in range(SECTIONS, 320):
-        write(tmp_path, number)
-    await manuals("index")
-    await manuals("find", "word")  # which makes the file
-    [file] = (tmp_path / "index").glob("*.vectors")
-    api.requests.clear()
-    with closing(sqlite3.connect(file, isolation_level=None)) as other:
-
-        def lock(asked: RecordedRequest) -> Reply:
-            if not other.in_transaction:
-                other.execute("BEGIN IMMEDIATE")
-            return answer_with_embeddings(asked.json)
-
-        api.script(*[lock] * 20)
-        code, out, err = await manuals("index", "--embed", "--yes")
-    assert code == 1
-    assert "got vectors" not in out
-    assert "The vectors cannot be kept (another process holds its lock" in err
-    assert len(api.requests) <= 4  # what was under way
-    assert stored(tmp_path) == 0
-
-
 def refusing(word: str) -> Callable[[RecordedRequest], Reply]:
     """Return what refuses a request with a text that has a word, as a model does that has no room for one."""
 
@@ -266,15 +214,6 @@ async def test_where_every_text_is_refused_it_soon_gives_up(manuals: Command, ap
     assert (code, stored(tmp_path)) == (1, 0)
     assert "The request is too long (400)" in err
     assert len(api.requests) < 45
-
-
-async def test_find_says_by_what_it_ranked_where_that_is_not_what_was_asked_for(manuals: Command, api: FakeApi) -> None:
-    await manuals("index", "--embed", "--yes")
-    _, out, _ = await manuals("find", "word of page")
-    assert "embeddings endpoint failed" not in out
-    api.script(Error(500, "down"))
-    _, out, _ = await manuals("find", "another word of page")
-    assert "The embeddings endpoint failed: The API failed (500)" in out
 
 
 async def test_a_kill_in_the_middle_loses_no_batch_that_was_kept(

@@ -213,7 +213,7 @@ def test_what_is_set_here_is_passed_on_by_name_where_the_client_can(
         assert entry["env_vars"] == ["OPENAI_API_KEY", *NAMES]
     if client == "goose":  # passes all of its own on, and looks the key up in its keyring, too
         assert entry["env_keys"] == ["OPENAI_API_KEY"]
-    left_out = "does not pass on HTTPS_PROXY, set here"
+    left_out = "does not pass OPENAI_API_KEY, HTTPS_PROXY on, by "
     assert (left_out in done.err) is (client in {"claude-desktop", "zed"})
 
 
@@ -709,5 +709,5 @@ def test_the_command_line_knows_the_command(tmp_path: Path) -> None:
 
 def test_an_entry_for_a_command_that_may_vanish_is_told_so(install: Install, machine: Machine) -> None:
     command = str(Path(machine.home) / "uv" / "archive-v0" / "x" / "bin" / "openai-responses-mcp")
-    done = install("codex", command=command)
-    assert f"{command} is in a folder that may be emptied at any time; install it permanently" in done.err
+    told = f"{command} is in a folder that may be emptied at any time; install it permanently"
+    assert told in install("codex", command=command).err

@@ -43,13 +43,6 @@ async def test_a_line_on_a_terminal_tells_what_it_took(
     assert ", about $0.0" in last
 
 
-async def test_the_json_of_a_search_has_the_usage_too(api: FakeApi, command: Command) -> None:
-    api.script(as_stream(bodies.searched()))
-    found = json.loads(output(await command("search", "Why?", "--json")))
-    assert list(found) == ["results", "totalCount", "usage"]
-    assert found["usage"]["web_searches"] >= 1
-
-
 async def test_the_table_has_a_line_for_each_and_one_for_all(ledger: Path, command: Command) -> None:
     for arguments in (["ask", "Why?"], ["ask", "--quick", "Why?"], ["ask", "Why?"]):
         output(await command(*arguments))
@@ -154,13 +147,6 @@ async def test_a_ledger_that_cannot_be_read_is_one_line(spoilt: Path, command: C
     code, out, err = await command("usage")
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert f"The ledger in {spoilt} cannot be read" in err
-
-
-@pytest.mark.parametrize("days", ["0", "401", "-1", "x", "1.5", "٣", "9" * 5000])
-async def test_days_are_a_number_within_bounds(api: FakeApi, command: Command, days: str) -> None:
-    code, out, err = await command("usage", f"--days={days}")
-    assert (code, out) == (2, "")
-    assert "must be a whole number from 1 to 400" in err
 
 
 async def test_a_limit_ends_the_command_with_its_sentence_before_anything_is_sent(

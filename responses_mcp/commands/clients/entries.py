@@ -261,7 +261,7 @@ def judge(found: Entry | Unreadable, settings: Settings) -> list[Finding]:
             return [warn("clients", told, f"correct that file, or look at it yourself if {client.title} reads it")]
         return [fail("clients", told, "correct that file")]
     first = _verdict(found)
-    return [first, *_passed(found, settings.openai), *_limited(found, settings)] if first.status == "ok" else [first]
+    return [first, *_passed(found, settings.openai), *_limited(found)] if first.status == "ok" else [first]
 
 
 def _verdict(entry: Entry) -> Finding:
@@ -286,32 +286,24 @@ def _verdict(entry: Entry) -> Finding:
 
 
 def _passed(entry: Entry, openai: OpenAISettings) -> Iterator[Finding]:
-    """Yield what is set here, or has to stand in the entry, and does not reach the server."""
-    client, where, reaches, secrets = entry.of, f"by {entry.place}", entry.variables(), secret_variables(openai)
-    needs_key = openai.api_key is not None or client.writes_values
-    if not needs_key or is_loopback(urlsplit(openai.base_url).hostname or ""):
+    """Yield a warning where a key, or what is set here for the server, does not reach it."""
+    client, reaches, secrets = entry.of, entry.variables(), secret_variables(openai)
+    is_needed = openai.api_key is not None or client.writes_values
+    if not is_needed or is_loopback(urlsplit(openai.base_url).hostname or ""):
         secrets = secrets[1:]
-    lacking = [
-        name
-        for name in secrets
-        if not entry.is_asked(name) and (not reaches.get(name, "").strip() or is_unfilled(reaches[name]))
-    ]
-    if lacking:
-        by_hand = f"{entry.add_by_hand(lacking)}, and let nobody else read that file"
-        fix = by_hand if client.writes_values else entry.renewal
-        yield warn("clients", f"{client.title} does not pass {', '.join(lacking)} on, {where}", fix)
-    lost = [name for name, _ in read_by_server(entry.machine.environ) if name not in (*reaches, openai.api_key_env)]
-    if lost:
-        fix = f"{entry.renewal}; what has a password in it, add by hand" if client.writes_values else entry.renewal
-        yield warn("clients", f"{client.title} does not pass on {', '.join(lost)}, set here, {where}", fix)
+    values = {name: reaches.get(name, "").strip() for name in secrets if not entry.is_asked(name)}
+    missing = [name for name, value in values.items() if not value or is_unfilled(value)]
+    named = (*reaches, *missing, openai.api_key_env)
+    missing += [name for name, _ in read_by_server(entry.machine.environ) if name not in named]
+    if missing:
+        by_hand = f"{entry.add_by_hand(missing)}, and let nobody else read that file"
+        told = f"{client.title} does not pass {', '.join(missing)} on, by {entry.place}"
+        yield warn("clients", told, by_hand if client.writes_values else entry.renewal)
 
 
-def _limited(entry: Entry, settings: Settings) -> Iterator[Finding]:
+def _limited(entry: Entry) -> Iterator[Finding]:
     """Compare the time limit of a call with that of the client, which would discard a billed answer."""
-    waits, seconds = entry.of.waits(entry.said), settings.request.timeout_ms / 1000
-    own = entry.variables().get("OPENAI_API_TIMEOUT", "")
-    if own.isascii() and own.isdecimal() and len(own) < 10:
-        seconds = int(own) / 1000
+    waits, seconds = entry.of.waits(entry.said), entry.loaded().settings.request.timeout_ms / 1000
     if waits is not None and waits <= seconds:
         told = f"a call may take {seconds:g} s (request.timeout_ms), and {entry.of.title} waits {waits:g} s"
         yield warn("time-outs", f"{told}, by {entry.place}", entry.renewal)

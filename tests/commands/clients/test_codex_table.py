@@ -148,11 +148,6 @@ def test_in_any_file_only_the_table_changes(parts: list[str], crlf: bool) -> Non
     assert not crlf or after.count("\n") == after.count("\r\n")
 
 
-@pytest.mark.parametrize("before", ["", "a = 1\n", OTHERS, OTHERS.replace("\n", "\r\n")])
-def test_a_table_that_was_added_is_removed_without_a_trace(before: str) -> None:
-    assert document(merged(before)).removed().text == before
-
-
 def test_tables_below_it_go_too_and_comments_above_the_next_one_stay() -> None:
     text = "x = 1\n\n[mcp_servers.ours]\ncommand = 'a' # why\n[mcp_servers.ours.env]\nA = '1'\n\n# next\n[b]\n"
     change = document(text).removed()
