@@ -525,6 +525,8 @@ LISTING = "see what there is: openai-responses-mcp manuals ls"
         (["read", "guide", "x.md"], 1, f"Manual 'guide' has no 'x.md'; {LISTING} guide"),
         (["read", "guide", "auth"], 1, f"'auth' is a folder, not a file; {LISTING} guide"),
         (["ls", "guide", "x"], 1, f"Manual 'guide' has no 'x'; {LISTING} guide"),
+        (["ls", "guide", "logs.md"], 1, f"'logs.md' is a file, not a folder; {LISTING} guide"),
+        (["read", "guide/logs.md/x.md"], 1, f"'logs.md' is a file, not a folder; {LISTING} guide"),
         (["read", "guide", "../x.md"], 1, f"The path holds '..'; {LISTING}"),
         (["find", "a", "--path", "../b"], 1, "The path holds '..'; "),
         (["find", " "], 2, "QUERY is blank; say what to look for."),

@@ -296,9 +296,13 @@ def _passed(entry: Entry, openai: OpenAISettings) -> Iterator[Finding]:
     named = (*reaches, *missing, openai.api_key_env)
     missing += [name for name, _ in read_by_server(entry.machine.environ) if name not in named]
     if missing:
-        by_hand = f"{entry.add_by_hand(missing)}, and let nobody else read that file"
+        around = entry.machine.environ
+        hidden = [name for name in missing if client.writes_values and (name in secrets or "@" in around[name])]
+        fixes = [entry.renewal] if len(hidden) < len(missing) else []
+        if hidden:
+            fixes.append(f"{entry.add_by_hand(hidden)}, and let nobody else read that file")
         told = f"{client.title} does not pass {', '.join(missing)} on, by {entry.place}"
-        yield warn("clients", told, by_hand if client.writes_values else entry.renewal)
+        yield warn("clients", told, "; ".join(fixes))
 
 
 def _limited(entry: Entry) -> Iterator[Finding]:

@@ -456,10 +456,10 @@ def _refused(
         code, why = "forbidden", "goes through a symbolic link, which is not followed"
     elif error.errno in (errno.ENAMETOOLONG, errno.EILSEQ):
         code, why = "invalid_path", "holds a name that no file can have here"
+    elif path and mode and folder != stat.S_ISDIR(mode):
+        code, why = "not_found", "is a file, not a folder" if folder else "is a folder, not a file"
     elif error.errno == errno.ENOENT or (folder and mode and not stat.S_ISDIR(mode)):
         return _missing(manual_id, path)
-    elif not folder and stat.S_ISDIR(mode):
-        code, why = "not_found", "is a folder, not a file"
     elif not folder and mode and (not stat.S_ISREG(mode) or error.errno == errno.EINVAL):
         code, why = "forbidden", "is not served: it is no ordinary file of a type that is"
     elif error.errno == errno.ELOOP:
