@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
-import trio
-
-from responses_mcp.commands.terminal import StatusLine, Stop, counted, on_terminal, remark, say, show_now, write
+from responses_mcp.commands.terminal import StatusLine, Stop, counted, remark, say
 from responses_mcp.manuals.embeddings.embedder import Place, SectionsRefused
 from responses_mcp.manuals.embeddings.provider import address_of
 from responses_mcp.manuals.index.pieces import Outstanding
@@ -56,7 +53,7 @@ async def embed(
     else:
         cost = "for a price not known here" if dollars is None else f"about ${dollars:.2f} at OpenAI's list price"
         tell(f"{what} for {chosen.model}, {cost}. The text is sent to {address_of(settings)}.")
-    if not free and not options.yes and not await _agreed(ask=not options.json):
+    if not free and not options.yes:
         tell("Nothing was sent; add --yes to go on.")
         return document
     refused: list[Place] = []
@@ -85,13 +82,3 @@ async def embed(
             details={"refused": [each._asdict() for each in refused]},
         )
     return document
-
-
-async def _agreed(*, ask: bool) -> bool:
-    """Ask the user, where one is at a terminal; tell whether the user agrees."""
-    if not (ask and on_terminal(sys.stdin) and on_terminal(sys.stdout)):
-        return False
-    write("Go on? [y/N] ")
-    show_now()
-    answer = await trio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
-    return answer.strip().lower() in ("y", "yes")

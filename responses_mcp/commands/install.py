@@ -111,21 +111,20 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     if options.trust and options.client != "gemini":
         raise Stop(f"{client.title} has no setting for trust; leave --trust out.", code=WRONG)
     old = _existing(options, machine, path)
-    if old is None and not _NAME.fullmatch(options.name):
+    if not old.said and not _NAME.fullmatch(options.name):
         raise Stop(f"--name: a new entry needs 1 to 40 letters, digits, - or _, got {options.name!r}.", code=WRONG)
-    said = {} if old is None else server_options(old.words)
-    said |= {"--stdio": None} | ({} if config is None else {"--config": str(config)})
+    said = server_options(old.words) | {"--stdio": None} | ({} if config is None else {"--config": str(config)})
     manuals = _manuals(options, machine)
     if options.toolsets is not None:
         also = ",manuals" if manuals and "manuals" not in names_in(options.toolsets) else ""
         said["--toolsets"] = options.toolsets + also
-    settings = _settings(said, machine, old, manuals)
+    settings = _settings(said, old, manuals)
     secrets = secret_variables(settings.openai)
     entry = client.entry(_server(said, machine, settings, manuals))
     entry |= {"trust": True} if options.trust else {}
     alone = "" if client.dialect is None else document_of("", client, options.name).changed(entry).text
-    if old is not None and client.command in old.said:
-        entry = _merged(old, entry, machine.environ, secrets)
+    if client.command in old.said:
+        entry = _merged(old, entry, secrets)
     if client.dialect is None:
         _show_for_goose(options.name, entry, path, secrets)
     elif not options.write:
@@ -192,24 +191,20 @@ def _absolute(path: str, machine: Machine) -> PurePath:
     return machine.folder / path
 
 
-def _existing(options: argparse.Namespace, machine: Machine, path: Path) -> Entry | None:
-    """Return the entry of that name in the file, None without one, or where the file cannot be read."""
+def _existing(options: argparse.Namespace, machine: Machine, path: Path) -> Entry:
+    """Return the entry of that name in the file; one that says nothing without it, or where the file is not read."""
+    said = None
     with suppress(Unmergeable):
-        client = CLIENTS[options.client]
-        entry = as_table(document_of(ClientFile(path).text, client, options.name).entry)
-        if entry is not None:
-            return Entry(options.client, path, options.name, entry, machine, options.scope)
-    return None
+        said = as_table(document_of(ClientFile(path).text, CLIENTS[options.client], options.name).entry)
+    return Entry(options.client, path, options.name, said or {}, machine, options.scope)
 
 
-def _settings(said: Mapping[str, str | None], machine: Machine, old: Entry | None, manuals: str | None) -> Settings:
+def _settings(said: Mapping[str, str | None], old: Entry, manuals: str | None) -> Settings:
     """Load the settings that the server will have; what is set here wins over what the old entry sets."""
-    kept = {} if old is None else {name: value for name, value in old.variables().items() if not is_unfilled(value)}
+    machine, kept = old.machine, {name: value for name, value in old.variables().items() if not is_unfilled(value)}
     environ = {**kept, **machine.environ, **({} if manuals is None else {"MANUALS_ROOT": manuals})}
-    config, toolsets = (
-        value if value is None or old is None else old.filled(value)
-        for value in (said.get("--config"), said.get("--toolsets"))
-    )
+    given = (said.get("--config"), said.get("--toolsets"))
+    config, toolsets = (value if value is None else old.filled(value) for value in given)
     windows = machine.system == "windows"
     return configured(environ, config, toolsets=toolsets, home=machine.home, windows=windows)
 
@@ -232,9 +227,7 @@ def _server(said: Mapping[str, str | None], machine: Machine, settings: Settings
     )
 
 
-def _merged(
-    old: Entry, entry: Mapping[str, Any], environ: Mapping[str, str], secrets: Collection[str]
-) -> dict[str, Any]:
+def _merged(old: Entry, entry: Mapping[str, Any], secrets: Collection[str]) -> dict[str, Any]:
     """Return the new entry with what its owner added to the old one: further members, variables, names of variables.
 
     A key in the old entry stays as long as its variable is not set here, and so does what the client fills in.
@@ -243,7 +236,7 @@ def _merged(
     merged = {**old.said, **entry}
     variables = {**old.given, **entry.get(client.variables, {})}
     for name, value in old.given.items():
-        is_own_key = name in secrets and not environ.get(name) and old.has_value(name)
+        is_own_key = name in secrets and not old.machine.environ.get(name) and old.has_value(name)
         if is_own_key or old.is_asked(name) or old.filled(value) != value:
             variables[name] = value
         elif name in entry.get(client.names or "", ()) and (name in secrets or is_unfilled(value)):
@@ -267,7 +260,7 @@ def _merged(
 
 
 def _change(
-    options: argparse.Namespace, path: Path, old: Entry | None, entry: Mapping[str, Any] | None, alone: str = ""
+    options: argparse.Namespace, path: Path, old: Entry, entry: Mapping[str, Any] | None, alone: str = ""
 ) -> None:
     """Put the entry into the file, None takes it out; without --write or --remove only say what would be done.
 
@@ -303,7 +296,7 @@ def _change(
     if kept is not None:
         comments = "The comments that were inside it are only in the" if change.drops_comments else "The"
         say(f"{comments} file as it was: {kept}")
-        if old is not None and old.holds_key:
+        if old.holds_key:
             say("A key that stood in the entry is in it, too; delete it when you do not need it.")
 
 

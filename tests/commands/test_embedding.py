@@ -3,7 +3,6 @@
 import json
 import os
 import sqlite3
-import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -18,7 +17,7 @@ from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.embeddings import word_vectors
 from responses_mcp.manuals.embeddings.vectors import Vectors
 from responses_mcp.testing import Error, FakeApi, Hang, RecordedRequest, Reply, answer_with_embeddings
-from tests.commands.online import KEY, WAIT, Command, Terminal, api, command
+from tests.commands.online import KEY, WAIT, Command, api, command
 from tests.processes import COMMAND, environment
 
 pytestmark = pytest.mark.rule("P16")
@@ -239,17 +238,3 @@ async def test_a_kill_in_the_middle_loses_no_batch_that_was_kept(
     _, out, _ = await manuals("index", "--embed", "--yes")
     assert f"{160 - done} sections got vectors." in out
     assert sum(len(request.json["input"]) for request in api.requests[sent:]) == 160 - done
-
-
-@pytest.mark.parametrize(("typed", "sent"), [(b"n\n", False), (b"\n", False), (b"", False), (b"Y\n", True)])
-async def test_on_a_terminal_it_asks_and_only_yes_means_yes(
-    manuals: Command, api: FakeApi, monkeypatch: pytest.MonkeyPatch, typed: bytes, sent: bool
-) -> None:
-    shown = Terminal()
-    monkeypatch.setattr(sys, "stdin", Terminal(typed))
-    monkeypatch.setattr(sys, "stdout", shown)
-    code, _, _ = await manuals("index", "--embed")
-    assert code == 0
-    assert "Go on? [y/N] " in shown.text
-    assert ("Nothing was sent" in shown.text) != sent
-    assert bool(api.requests) == sent
