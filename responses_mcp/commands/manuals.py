@@ -471,7 +471,7 @@ def build_parser() -> Parser:
     index.add_argument("manual", metavar="MANUAL", nargs="*", type=_manual, help="which ones (default: all)")
     index.add_argument("--forget", action="store_true", help="remove the index from the disk instead")
     index.add_argument("--embed", action="store_true", help="then make the vectors that manuals.embeddings asks for")
-    index.add_argument("--yes", action="store_true", help="make them without asking, whatever they cost")
+    index.add_argument("--yes", action="store_true", help="make them, whatever they cost")
     find = command(
         "find QUERY",
         _find,

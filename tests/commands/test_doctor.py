@@ -424,22 +424,66 @@ async def test_nothing_is_sent_where_another_address_may_be_meant(
 
 
 @pytest.mark.parametrize(
-    "value",
-    ["socks5://user:hunter22@127.0.0.1:1080", "http://:3128", "http://user:80#hunter22@127.0.0.1:9"],
+    ("environ", "line"),
+    [
+        (
+            {"OPENAI_BASE_URL": "https://nowhere.invalid/v1"},
+            ("dns", "the name nowhere.invalid cannot be resolved", "Fix: correct host and port in openai.base_url"),
+        ),
+        (
+            {"ALL_PROXY": "http://nowhere.invalid:3128"},
+            ("dns", "nowhere.invalid:3128 (ALL_PROXY) cannot be resolved", "Fix: correct ALL_PROXY"),
+        ),
+        (
+            {"OPENAI_BASE_URL": "http://127.0.0.1:{port}/v1"},
+            ("tcp", "127.0.0.1:{port} cannot be reached (connection refused)", "Fix: correct host and port"),
+        ),
+        (
+            {"HTTPS_PROXY": "http://user:hunter22@127.0.0.1:{port}"},
+            (
+                "tcp",
+                "(HTTPS_PROXY)",
+                "connection refused",
+                "Fix: correct HTTPS_PROXY, unset it, or name the API's host",
+            ),
+        ),
+        *(
+            (
+                {"HTTPS_PROXY": value},
+                ("proxy", "HTTPS_PROXY is no URL of an http or https proxy", "Fix: write it as http://HOST:PORT"),
+            )
+            for value in (
+                "socks5://user:hunter22@127.0.0.1:1080",
+                "http://:3128",
+                "http://user:80#hunter22@127.0.0.1:9",
+            )
+        ),
+        *(
+            (
+                {"SSL_CERT_FILE": f"{{folder}}/{name}"},
+                ("certificates", "SSL_CERT_FILE", name, "Fix: correct SSL_CERT_FILE or"),
+            )
+            for name in ("missing.pem", "empty.pem", "none.pem")
+        ),
+    ],
 )
-async def test_a_proxy_that_cannot_be_used_is_told_and_nothing_is_tried(examine: Doctor, value: str) -> None:
-    report = await examine(HTTPS_PROXY=value)
-    report.line("FAIL", "proxy", "HTTPS_PROXY is no URL of an http or https proxy", "Fix: write it as http://HOST:PORT")
-    report.line("skip", "network")
-
-
-async def test_a_dead_proxy_is_told_with_its_variable_and_without_its_password(
-    examine: Doctor, closed_port: int
+async def test_a_way_that_leads_nowhere_is_told_with_its_first_wrong_step(
+    examine: Doctor,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    closed_port: int,
+    *,
+    environ: dict[str, str],
+    line: tuple[str, ...],
 ) -> None:
-    report = await examine(HTTPS_PROXY=f"http://user:hunter22@127.0.0.1:{closed_port}")
-    cure = "Fix: correct HTTPS_PROXY, unset it, or name the API's host in NO_PROXY"
-    report.line("FAIL", "tcp", "(HTTPS_PROXY)", "connection refused", cure)
-    assert report.failed == ["tcp"]
+    if line[0] == "dns":
+        request.getfixturevalue("no_names")
+    write(tmp_path / "empty.pem", "")
+    write(tmp_path / "none.pem", "no certificate")
+    [(name, value)] = environ.items()
+    report = await examine(**{name: value.format(port=closed_port, folder=tmp_path)})
+    report.line("FAIL", *(each.format(port=closed_port) for each in line))
+    assert report.failed == [line[0]]
 
 
 async def test_a_proxy_that_refuses_is_told(examine: Doctor) -> None:
@@ -447,32 +491,6 @@ async def test_a_proxy_that_refuses_is_told(examine: Doctor) -> None:
         report = await examine(HTTPS_PROXY=f"http://127.0.0.1:{proxy.port}")
     report.line("ok", "tcp")
     report.line("FAIL", "http", "407", "Fix: put the right USER:PASSWORD@ before its host in HTTPS_PROXY")
-
-
-@pytest.mark.usefixtures("no_names")
-@pytest.mark.parametrize(
-    ("environ", "words"),
-    [
-        (
-            {"OPENAI_BASE_URL": "https://nowhere.invalid/v1"},
-            ("the name nowhere.invalid cannot be resolved", "Fix: correct host and port in openai.base_url"),
-        ),
-        (
-            {"ALL_PROXY": "http://nowhere.invalid:3128"},
-            ("nowhere.invalid:3128 (ALL_PROXY) cannot be resolved", "Fix: correct ALL_PROXY"),
-        ),
-    ],
-)
-async def test_a_name_that_is_unknown_is_told(examine: Doctor, environ: dict[str, str], words: tuple[str, str]) -> None:
-    report = await examine(**environ)
-    report.line("FAIL", "dns", *words)
-    assert report.failed == ["dns"]
-
-
-async def test_a_wrong_port_is_told(examine: Doctor, closed_port: int) -> None:
-    report = await examine(OPENAI_BASE_URL=f"http://127.0.0.1:{closed_port}/v1")
-    found = f"127.0.0.1:{closed_port} cannot be reached (connection refused)"
-    report.line("FAIL", "tcp", found, "Fix: correct host and port")
 
 
 async def test_https_where_http_is_spoken_is_told(examine: Doctor) -> None:
@@ -496,17 +514,6 @@ async def test_an_untrusted_certificate_is_told_with_the_variable_that_cures_it(
         report = await examine()
     report.line("ok", "tls", "localhost is trusted")
     assert report.code == 0
-
-
-@pytest.mark.parametrize("content", [None, "", "no certificate"])
-async def test_a_certificate_file_that_cannot_be_used_is_told(
-    examine: Doctor, tmp_path: Path, content: str | None
-) -> None:
-    if content is not None:
-        write(tmp_path / "ca.pem", content)
-    report = await examine(SSL_CERT_FILE=str(tmp_path / "ca.pem"))
-    report.line("FAIL", "certificates", "SSL_CERT_FILE", "ca.pem", "Fix: correct SSL_CERT_FILE or")
-    report.line("skip", "network")
 
 
 @pytest.mark.parametrize(
@@ -638,23 +645,15 @@ async def test_a_server_that_hangs_is_ended_within_a_bound(deaf: bool) -> None:
 # What it looks like
 
 
-async def test_the_last_line_sums_up(examine: Doctor) -> None:
-    report = await examine("--offline", "--all", terminal=True, OPENAI_API_KEY="YOUR_KEY", MODEL_ANSWER="o3")
-    assert all(line.startswith(" " * 19 + "Fix: ") for line in report.shown if "Fix: " in line)
-    last = report.lines[-1] if report.lines[-1][0].isdigit() else " ".join(report.lines[-2:])
-    told = re.fullmatch(r"\d+ checks: 1 failed \(key\); \d to look at \((.*)\); not checked: network\.", last)
-    assert told is not None, last
-    assert "models" in told[1].split(", ")
-
-
 async def test_on_a_terminal_it_ends_with_what_is_wrong_and_counts_the_rest(examine: Doctor) -> None:
-    everything = await examine("--offline", OPENAI_API_KEY="YOUR_KEY", MODEL_ANSWER="o3")
+    everything = await examine("--offline", "--all", terminal=True, OPENAI_API_KEY="YOUR_KEY", MODEL_ANSWER="o3")
+    assert all(line.startswith(" " * 19 + "Fix: ") for line in everything.shown if "Fix: " in line)
+    well, wrong = ([line for line in everything.lines if line.startswith(mark)] for mark in ("ok ", "FAIL "))
+    assert re.fullmatch(rf"{len(well)} ok, 1 skip, \d warn, {len(wrong)} FAIL", everything.lines[-1])
     report = await examine("--offline", terminal=True, OPENAI_API_KEY="YOUR_KEY", MODEL_ANSWER="o3")
-    well = [line for line in everything.lines if line.startswith("ok ")]
-    assert report.lines[-1] == f"{len(well)} ok (--all shows them)"
+    assert report.lines[-1] == f"{everything.lines[-1]} (--all shows all)"
     marks = [mark for line in report.shown[:-1] if (mark := line.partition(" ")[0]) in ("ok", "skip", "warn", "FAIL")]
-    assert marks == sorted(marks, key=["skip", "warn", "FAIL"].index)
-    assert marks[-1] == "FAIL"
+    assert (marks, marks[-1]) == (sorted(marks, key=["skip", "warn", "FAIL"].index), "FAIL")
     assert "Fix: " in report.line("FAIL", "key")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -200,17 +201,11 @@ def _say(finding: Finding) -> None:
 
 
 def _say_summary(findings: Sequence[Finding], *, brief: bool) -> None:
-    """Say how it stands: what is wrong, the worst last, and how many checks are well; or in one line."""
-    of = {status: [each for each in findings if each.status == status] for status in ("skip", "warn", "FAIL", "ok")}
-    if brief:
-        for finding in (*of["skip"], *of["warn"], *of["FAIL"]):
-            _say(finding)
-        say(f"{len(of['ok'])} ok (--all shows them)")
-        return
-    names = {status: ", ".join(dict.fromkeys(each.check for each in those)) for status, those in of.items()}
-    told = [
-        f"{len(of['FAIL'])} failed ({names['FAIL']})" if of["FAIL"] else "nothing failed",
-        f"{len(of['warn'])} to look at ({names['warn']})" if of["warn"] else "",
-        f"not checked: {names['skip']}" if of["skip"] else "",
-    ]
-    say(f"{len(findings)} checks: {'; '.join(filter(None, told))}.")
+    """Say how many checks are well or not; with `brief`, what is wrong before that, the worst last."""
+    for status in ("skip", "warn", "FAIL") if brief else ():
+        for finding in findings:
+            if finding.status == status:
+                _say(finding)
+    counts = Counter(finding.status for finding in findings)
+    told = ", ".join(f"{counts[status]} {status}" for status in ("ok", "skip", "warn", "FAIL") if counts[status])
+    say(f"{told} (--all shows all)" if brief else told)
