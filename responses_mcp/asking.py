@@ -6,6 +6,7 @@ Use it as ``async with open_answers(settings) as asker: result = await asker.ans
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -196,10 +197,9 @@ class Asker:
     def _without_secrets(self, texts: Sequence[str]) -> tuple[list[str], dict[str, int]]:
         """Return texts as they may leave, and what was masked in them, counted by kind."""
         sent = [self._outgoing.question(text) for text in texts]
-        counts: dict[str, int] = {}
+        counts = Counter[str]()
         for each in sent:
-            for kind, times in each.masked.items():
-                counts[kind] = counts.get(kind, 0) + times
+            counts.update(each.masked)
         return [each.text for each in sent], counts
 
     def _profile(self, name: object) -> Profile:

@@ -1,14 +1,14 @@
 """Secrets: what they look like, how they are taken out of texts, and what stands where one was never filled in.
 
 `FORMS` is the one table of credentials that issuers give out. A `Redactor` takes them, and this server's own secrets,
-out of logs and errors. `OutgoingText` masks them in questions before these leave. Examples of documentation look like
-the real thing and are masked, too: a model answers a question about `[masked: AWS access key]` as well.
+out of logs and errors. `OutgoingText` masks them in questions before these leave, also examples of documentation.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -24,6 +24,7 @@ _LONGEST_SECRET: Final = 4 * 1024  # characters at the end of a text that is cut
 _SHORTEST: Final = 4  # characters; masking anything shorter would make a text unreadable and hide nothing
 _SHORTEST_WORD: Final = 8  # of a value of several words; "Bearer" and its like are no secrets
 _SHORTEST_ASKED: Final = 16  # of our own in a question; a key such as `lm-studio` is a word of many questions
+_WORD: Final = r"(?=.{1,15}\Z)[A-Za-z]+(?:[_-][A-Za-z]+)*"  # a key for a server that wants none
 
 _ENTITIES: Final = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 _UNFILLED: Final = (  # a text, because a start has no time for patterns
@@ -81,13 +82,14 @@ FORMS: Final = (
         is_word=False),
     Form("AWS access key", ("AKIA", "ASIA"), "[A-Z0-9]{16}"),
     Form("AWS secret key", ("ecret", "ECRET"),
-        r"(?:(?<=(?i:awssecret))|(?<=(?i:aws_secret)))_?(?i:access_?)?(?i:key)"
-        r"[\"']?\s{0,5}[:=]\s{0,5}[\"']?([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+        r"(?:(?:(?<=(?i:awssecret))|(?<=(?i:aws_secret)))_?|[ _-]?(?i:access)[ _-]?)(?i:key)"
+        r"[\"'\]\\]{0,3}(?:\s{0,5}[:=>]|\s)\s{0,5}[\"'\\]{0,2}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
         is_word=False),
     Form("GitHub token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), "[A-Za-z0-9]{36,251}"),
     Form("GitHub token", ("github_pat_",), "[A-Za-z0-9]{22}_[A-Za-z0-9]{59}"),
-    Form("GitLab token", ("gl",), "(?:pat|dt|rt|cbt|ptt|soat|oas|ft|imt|agent)-[A-Za-z0-9_-]{20,300}"),
-    Form("Slack token", ("xox",), "[abeoprs]-(?:[0-9]{8,16}-){1,3}[A-Za-z0-9-]{16,200}"),
+    Form("GitLab token", ("gl",), "(?:pat|dt|rt|cbt|ptt|soat|oas|ft|imt|agent)-[A-Za-z0-9_-]{20,300}"
+        r"(?:\.[0-9a-z]{2}\.[0-9a-z]{9})?"),
+    Form("Slack token", ("xox",), r"[a-z](?:\.xox[a-z])?-(?:[0-9]{1,16}-){1,4}[A-Za-z0-9-]{16,400}"),
     Form("Slack token", ("xapp-",), "[0-9]-A[A-Z0-9]{8,14}-[0-9]{8,16}-[a-f0-9]{32,128}"),
     Form("Slack webhook", ("//hooks.slack.com/services/",), "(T[A-Z0-9]{8,12}/B[A-Z0-9]{8,12}/[A-Za-z0-9]{20,48})"),
     Form("Google key", ("AIza",), "[A-Za-z0-9_-]{35}"),
@@ -103,20 +105,19 @@ FORMS: Final = (
         r"(?=[^\s/\"'\\]{1,401}@)"
         rf"(?!{_HOST}{_PORT}[?#,;|`<>()\[\]{{}}{_EAST_ASIAN}]|[\w.-]{{1,100}}{_PORT}(?:[?|`<>{_EAST_ASIAN}]"
         rf"|[,;]\w{{1,60}}=|,[\w.-]{{1,253}}:[0-9]|[)\]}}]{{1,9}}[,;.]))"
-        rf"(?:\$\{{[^\s/\"'\\{{}}]{{0,100}}\}}|[^\s:/?#|\"'\\、。「」，]{{0,100}}+):(?=[^\s/\"'\\]{{3,300}}@)"
+        rf"(?:\$\{{[^\s/\"'\\{{}}]{{0,100}}\}}|[^\s:/?#|\"'\\、。「」，]{{0,100}}+):(?=[^\s/\"'\\]{{1,300}}@)(?!%[a-z]@|{{}}@)"
         rf"([^\s/\"'\\@{_EAST_ASIAN}]{{0,200}}(?:@[!#$%^&*A-Za-z0-9_+=~.-]{{0,100}}){{0,9}})"
-        r"(?=@(?!sha[0-9]{3}:)[\w\[<{$%(*.…])",
+        r"(?=@(?!sha[0-9]{3}:)(?:[\w\[<{$%(*.…\"'`\s]|\Z))",
         is_word=False, sign="@"),
 )  # fmt: skip
 
-FORMS_IN_LOGS: Final = (
+FORMS_IN_LOGS: Final = (  # where a word too many that is masked does no harm
     *FORMS,
     Form("user and password of a URL", ("://",), r"([^/@\s\"']++)@", is_word=False, sign="@"),
     Form("bearer token", ("earer ", "EARER "),
         r"(?<=\b(?i:bearer ))([^\s\"']{8,}+(?:(?<=(?i:bearer)) [^\s\"']{8,}+)*+)", is_word=False),
     Form("key", ("sk-", "SK-", "Sk-", "sK-"), r"(?<=\b(?i:sk-))[A-Za-z0-9_-]{16,}", is_word=False),
 )  # fmt: skip
-"""Those of `FORMS`, and what is good enough for a log, where a word too many that is masked does no harm."""
 
 
 class Outgoing(NamedTuple):
@@ -128,45 +129,45 @@ class Outgoing(NamedTuple):
 
 def _without_forms(text: str, forms: tuple[Form, ...], mask: Callable[[str], str]) -> Outgoing:
     """Return a text with `mask(kind)` for each credential of these forms."""
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for form in forms:
         for start in form.starts:
             if form.sign in text and start[-1] in text and start in text:  # one character takes a tenth of the time
                 text, times = form.masked(start, text, mask(form.kind))
-                if times:
-                    counts[form.kind] = counts.get(form.kind, 0) + times
-    return Outgoing(text, counts)
+                counts[form.kind] += times
+    return Outgoing(text, dict(+counts))
 
 
 class Redactor:
     """Replaces the given secrets, in the forms in which they travel, and whatever else looks like a credential."""
 
     def __init__(self, secrets: str | Iterable[str | None] | None = ()) -> None:
-        if isinstance(secrets, str):  # else its letters would be taken for secrets, and nothing masked
-            secrets = [secrets]
-        self._parts = {part for secret in secrets or () if secret for part in _parts(secret)}
+        given = [secrets] if isinstance(secrets, str) else secrets or ()
+        self._parts = {part for secret in given if secret for part in _parts(secret)}
 
     def __call__(self, text: str) -> str:
         """Return `text` without the secrets, and without what looks like one, perhaps somebody else's."""
-        return _without_forms(self.known(text), FORMS_IN_LOGS, lambda _: MASK).text
+        return _without_forms(self.masked(text, MASK, words=True)[0], FORMS_IN_LOGS, lambda _: MASK).text
 
     def known(self, text: str) -> str:
-        """Return `text` without the given secrets only: an answer may explain what keys look like."""
+        """Return `text` without the given secrets, but for words: an answer may explain what keys look like."""
         return self.masked(text, MASK)[0]
 
-    def masked(self, text: str, mask: str) -> tuple[str, int]:
-        """Return `text` with `mask` for each of the given secrets, and how many there were."""
+    def masked(self, text: str, mask: str, *, words: bool = False) -> tuple[str, int]:
+        """Return `text` with `mask` for each of the given secrets, also for `words`, and how many there were."""
         times = 0
-        for secret in self._known:
-            text, more = secret.subn(mask, text)
-            times += more
+        for secret, is_word in self._known.items():
+            if words or not is_word:
+                text, more = secret.subn(mask, text)
+                times += more
         return text, times
 
     @cached_property
-    def _known(self) -> list[re.Pattern[str]]:
+    def _known(self) -> dict[re.Pattern[str], bool]:
         # One by one: a pattern that begins with plain letters is found thirty times as fast as one of two that do.
         parts = sorted(self._parts, key=len, reverse=True)
-        return [re.compile(f"{re.escape(part)}|{''.join(map(_spelled, part))}") for part in parts]
+        spelled = {part: f"{re.escape(part)}|{''.join(map(_spelled, part))}" for part in parts}
+        return {re.compile(pattern): bool(re.fullmatch(_WORD, part)) for part, pattern in spelled.items()}
 
 
 def redacted_beginning(text: str, most: int, redact: Redact, *, cut: bool = False) -> str:
@@ -220,7 +221,7 @@ class OutgoingText:
         """Return a text with its secrets masked, unless they are allowed."""
         if self._mode == "allow":
             return Outgoing(text, {})
-        text, times = self._known.masked(text, _masked_as(_OURS))
+        text, times = self._known.masked(text, _masked_as(_OURS), words=True)
         text, masked = _without_forms(text, FORMS, _masked_as)
         return Outgoing(text, {_OURS: times, **masked} if times else masked)
 

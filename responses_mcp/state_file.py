@@ -19,7 +19,13 @@ from urllib.parse import quote
 
 log = logging.getLogger(__name__)
 
+OF_FILE: Final = (
+    "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
+    "FROM pragma_application_id, pragma_user_version"
+)
+"""Asks for the program that a database is of, for the version of its tables, and how many of them there are."""
 _TRIES: Final = 3
+_UNWRITABLE: Final = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 _BROKEN: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 
 
@@ -104,10 +110,7 @@ class StateFile:
 
     def _version(self, connection: sqlite3.Connection) -> int:
         """Return the version of the tables, 0 if there are none; raise sqlite3.DatabaseError if something else is."""
-        program, version, tables = connection.execute(
-            "SELECT (SELECT application_id FROM pragma_application_id), "
-            "(SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_master)"
-        ).fetchone()
+        program, version, tables = connection.execute(OF_FILE).fetchone()
         if program == self.application_id and version > self.version:
             raise sqlite3.DatabaseError("it is of a newer version of this program")
         is_ours = program == self.application_id and (version == self.version or version in self.upgrades)
@@ -124,6 +127,25 @@ class StateFile:
             with suppress(FileNotFoundError):  # another process was quicker
                 os.replace(f"{self.path}{end}", f"{aside}{end}")  # noqa: PTH105
         log.warning("%s was broken, or belonged to another program; it is now %s", self.name, aside.name)
+
+
+def open_to_read(path: Path, patience: float) -> sqlite3.Connection:
+    """Return a connection that writes nothing, which the caller closes. Raises `sqlite3.Error` or `OSError`."""
+    connection = _to_read(path, "mode=ro", patience)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master")
+    except sqlite3.OperationalError as error:
+        connection.close()
+        if error.sqlite_errorcode & 0xFF not in _UNWRITABLE:
+            raise
+        connection = _to_read(path, "immutable=1", patience)  # nothing at all can be written beside the file
+    return connection
+
+
+def _to_read(path: Path, how: str, patience: float) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=patience)
+    connection.text_factory = readable
+    return connection
 
 
 def readable(text: bytes) -> str:

@@ -66,7 +66,14 @@ SECRETS: dict[str, Callable[[], tuple[str, str]]] = {
     "GitHub App": lambda: ("GitHub token", "ghs_" + some(36)),
     "GitHub, fine-grained": lambda: ("GitHub token", f"github_pat_{some(22)}_{some(59)}"),
     "GitLab": lambda: ("GitLab token", "glpat-" + some(20, LETTERS + "_-")),
+    "GitLab, with its cell": lambda: ("GitLab token", f"glpat-{some(27)}.01.{some(9, '0123456789abcdef')}"),
     "Slack bot": lambda: ("Slack token", f"xoxb-{some(12, string.digits)}-{some(12, string.digits)}-{some(24)}"),
+    "Slack browser": lambda: (
+        "Slack token",
+        f"xoxc-{'-'.join(some(12, string.digits) for _ in range(3))}-{some(64, '0123456789abcdef')}",
+    ),
+    "Slack configuration": lambda: ("Slack token", f"xoxe.xoxp-1-{some(160)}"),
+    "Slack refresh": lambda: ("Slack token", f"xoxe-1-{some(146)}"),
     "Slack app": lambda: (
         "Slack token",
         f"xapp-1-A{some(10, string.ascii_uppercase)}-{some(13, '0123456789')}-{some(64, '0123456789abcdef')}",
@@ -91,17 +98,24 @@ PHRASES = (
     "TOKEN={}\nrun",
 )
 
+AWS_SECRET = "q8Zp2vLmKx+4/nB7tR1yWc9sDf3gHj5kA0eUiOpL"
 OTHER_FORMS = {
-    "AWS_SECRET_ACCESS_KEY=" + "q8Zp2vLmKx+4/nB7tR1yWc9sDf3gHj5kA0eUiOpL": (
-        "AWS secret key",
-        "q8Zp2vLmKx+4/nB7tR1yWc9sDf3gHj5kA0eUiOpL",
-    ),
+    **{
+        written.format(AWS_SECRET): ("AWS secret key", AWS_SECRET)
+        for written in (
+            "AWS_SECRET_ACCESS_KEY={}",
+            "aws_secret_access_key = {}",
+            'os.environ["AWS_SECRET_ACCESS_KEY"] = "{}"',
+            "aws configure set aws_secret_access_key {}",
+            '"SecretAccessKey": "{}",',
+            '\\"SecretAccessKey\\": \\"{}\\"',
+            "<SecretAccessKey>{}</SecretAccessKey>",
+            "secretAccessKey: '{}'",
+            "Secret access key: {}",
+        )
+    },
     "postgres://app:Tr0ub4dor-3xq@db.internal:5432/x": ("password in a URL", "Tr0ub4dor-3xq"),
     "https://me:kq8Zp2!vLm@ex.jp/": ("password in a URL", "kq8Zp2!vLm"),
-    "aws_secret_access_key = " + "q8Zp2vLmKx+4/nB7tR1yWc9sDf3gHj5kA0eUiOpL": (
-        "AWS secret key",
-        "q8Zp2vLmKx+4/nB7tR1yWc9sDf3gHj5kA0eUiOpL",
-    ),
     "https://hooks.slack.com/services/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": (
         "Slack webhook",
         "T8Q2ZK4M1/B7W3XN5P9/kq8Zp2vLmKx4nB7tR1yWc9sD",
@@ -213,7 +227,7 @@ def test_a_password_in_an_address_is_masked_whatever_it_contains(kind: str) -> N
 
 
 @pytest.mark.parametrize("address", [
-    "postgres://app:{}@<host>:5432/x", "postgres://app:{}@${{HOST}}/x", "postgres://app:{}@$HOST/x", "postgres://app:{}@***/x",
+    "postgres://app:{}@", '"postgres://app:{}@" + host', "f'postgres://app:{}@' f'{{host}}'", "postgres://app:{}@<host>:5432/x", "postgres://app:{}@${{HOST}}/x", "postgres://app:{}@$HOST/x", "postgres://app:{}@***/x",
     "postgres://app:{}@{{host}}/x", "postgres://app:{}@[::1]/x", "postgres://app:{}@.../x", "postgres://app@server:{}@server.ex.jp/x",
     "postgres://<user>:{}@db/x", "postgres://${{DB_USER:-app}}:{}@db/x", "redis://:{}@cache:6379",
 ])  # fmt: skip
@@ -257,6 +271,8 @@ def test_an_address_without_a_password_has_none(text: str) -> None:
     ("before", "password", "behind"),
     [
         ("redis://:", "19#Kq9zLm2w", "@cache:6379/0"),
+        ("redis://:", "x", "@cache:6379/0"),
+        ("postgres://app:", "pw", "@db/x"),
         ("postgresql://user:", "password", "@localhost?application_name=a@b"),
         ("postgresql://user:", "password", "@localhost:5432を使うと@Entityが動かない"),
         ("postgresql://user:", "$PASSWORD", "@localhostで@Entityが動かない"),
@@ -374,6 +390,19 @@ async def test_a_client_learns_what_was_masked_and_the_api_gets_none_of_it(tool:
     assert "[masked: GitHub token] [masked: GitHub token] why?" in sent
     assert secret not in sent + json.dumps(client.heard)
     assert "masked in the question: 2 x GitHub token" in json.dumps(client.heard)
+
+
+@pytest.mark.parametrize("key", ["ollama", "none", "EMPTY", "lm-studio", "not-needed"])
+async def test_a_key_that_is_a_word_is_left_in_answers_and_addresses(key: str) -> None:
+    said = f"It is {key} in {key}s, see https://{key}.example/{key}."
+    cited = bodies.url_citation(f"https://{key}.example/{key}", f"About {key}", 0, 5)
+    with trio.fail_after(WAIT):
+        async with open_fake_api(as_stream(bodies.answer(said, annotations=[cited]))) as api:
+            openai = OpenAISettings(api_key=key, base_url=api.base_url)
+            async with open_answers(Settings(openai=openai)) as answers:
+                answer = await answers.answer("q")
+    assert answer.text.startswith(said)
+    assert [(each.url, each.title) for each in answer.citations] == [(f"https://{key}.example/{key}", f"About {key}")]
 
 
 async def test_a_question_without_secrets_is_sent_as_it_is_and_nothing_is_said_of_it() -> None:

@@ -24,7 +24,7 @@ from responses_mcp.errors import ResponsesMcpError
 from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.responses_api.background import ENDED, usable_id
 from responses_mcp.responses_api.response.streaming import decode
-from responses_mcp.state_file import StateFile, is_broken, readable
+from responses_mcp.state_file import OF_FILE, StateFile, is_broken, open_to_read
 
 FILE: Final = "research.sqlite3"
 OLDER: Final = "runs.sqlite3"
@@ -211,15 +211,10 @@ class RunsFile:
         """Return rows of a file that is not written; None where that cannot be read either."""
         if not path.is_file():
             return None
-        for how in ("mode=ro", "immutable=1"):  # the latter where nothing at all can be written beside it
-            with suppress(sqlite3.Error, OSError, ValueError):
-                uri = f"{path.absolute().as_uri()}?{how}"
-                with closing(sqlite3.connect(uri, uri=True, timeout=_PATIENCE)) as connection:
-                    connection.text_factory = readable
-                    (program,) = connection.execute("PRAGMA application_id").fetchone()
-                    (version,) = connection.execute("PRAGMA user_version").fetchone()
-                    known = {(APPLICATION_ID, VERSION), (_OLDER_ID, _OLDER_VERSION)}
-                    return _select(connection, where, values, columns) if (program, version) in known else None
+        with suppress(sqlite3.Error, OSError, ValueError), closing(open_to_read(path, _PATIENCE)) as connection:
+            program, version, _ = connection.execute(OF_FILE).fetchone()
+            known = {(APPLICATION_ID, VERSION), (_OLDER_ID, _OLDER_VERSION)}
+            return _select(connection, where, values, columns) if (program, version) in known else None
         return None
 
     @contextmanager

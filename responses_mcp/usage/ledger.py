@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import trio
 
 from responses_mcp.errors import LimitReached
-from responses_mcp.state_file import StateFile, identity
+from responses_mcp.state_file import OF_FILE, StateFile, identity, open_to_read
 from responses_mcp.usage.bill import Call
 from responses_mcp.usage.limits import NOTHING, Amount, require_room
 from responses_mcp.usage.models import Usage
@@ -33,6 +33,7 @@ FILE: Final = "ledger.sqlite3"
 KEPT_DAYS: Final = 400
 _PATIENCE: Final = 2.0  # seconds for one write
 _BUSY: Final = 1.5  # seconds, while another server writes
+_APPLICATION_ID: Final = 0x6F726D75  # "ormu"
 _VERSION: Final = 3
 _TABLES: Final = (
     """CREATE TABLE calls (
@@ -98,7 +99,7 @@ class Ledger:
             path=Path(folder) / FILE,
             name="the ledger",
             tables=_TABLES,
-            application_id=0x6F726D75,  # "ormu"
+            application_id=_APPLICATION_ID,
             version=_VERSION,
             patience=_BUSY,
             upgrades=_UPGRADES,
@@ -189,14 +190,14 @@ def read_ledger(folder: str, *, days: int, by: str, now: float | None = None) ->
         return None
     today = int(time.time() if now is None else now) // DAY * DAY
     order = "1" if by == "day" else "7 DESC, 2 DESC, 1"
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY)) as database:
-        [(version, tables)] = database.execute(
-            "SELECT user_version, (SELECT count(*) FROM sqlite_master WHERE name = 'calls') FROM pragma_user_version"
-        )
-        if version > _VERSION:
-            raise sqlite3.DatabaseError("it is of a newer version of this program")
+    with closing(open_to_read(path, _BUSY)) as database:
+        [(program, version, tables)] = database.execute(OF_FILE)
         if not tables:
             return None
+        if program != _APPLICATION_ID:
+            raise sqlite3.DatabaseError("it belongs to another program")
+        if version > _VERSION:
+            raise sqlite3.DatabaseError("it is of a newer version of this program")
         oldest = today - (days - 1) * DAY
         found = database.execute(_ROWS.format(_COLUMNS[by], order), (oldest,)).fetchall()
     return [Row(*row) for row in found]

@@ -207,7 +207,7 @@ class PriceList:
     """The table, with the user's own prices above it."""
 
     def __init__(self, own: Mapping[str, ModelPrice]) -> None:
-        self._own = own
+        self._own = {name.lower().removeprefix("openai/"): price for name, price in own.items()} | {**own}
 
     def as_of(self, model: str) -> str | None:
         """Return the day of the price of a model; None for the user's own, whose day is not known."""

@@ -5,6 +5,7 @@ import os
 import sqlite3
 import stat
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -167,6 +168,41 @@ def spoilt_by_a_folder(folder: Path) -> None:
 def of_a_newer_version(folder: Path) -> None:
     with closing(sqlite3.connect(folder / FILE)) as database:
         database.executescript("PRAGMA application_id = 0x6F726D75; PRAGMA user_version = 99; CREATE TABLE calls (new)")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="modes must count, and root must be able to be somebody else")
+def test_a_ledger_in_a_folder_that_cannot_be_written_is_read() -> None:
+    async def write(folder: str) -> None:
+        ledger = Ledger(folder)
+        await settle(ledger, a_call("a"))
+        await ledger.aclose()
+
+    with tempfile.TemporaryDirectory() as folder:
+        trio.run(write, folder)
+        Path(folder, FILE).chmod(0o444)
+        Path(folder).chmod(0o555)
+        somebody = os.geteuid()
+        os.seteuid(somebody or 65534)
+        try:
+            assert total(Path(folder)) == (1, 0.25, 0)
+        finally:
+            os.seteuid(somebody)
+            Path(folder).chmod(0o755)
+
+
+async def test_a_ledger_with_text_that_cannot_be_decoded_is_read(tmp_path: Path) -> None:
+    await settle(Ledger(str(tmp_path)), a_call("a"))
+    with closing(sqlite3.connect(tmp_path / FILE)) as database:
+        database.execute("UPDATE calls SET model = CAST(x'67ff' AS TEXT)")
+        database.commit()
+    assert [row.name for row in rows(tmp_path, "model")] == ["g\ufffd"]
+
+
+def test_a_file_of_another_program_is_not_taken_for_one_of_a_newer_version(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / FILE)) as database:
+        database.executescript("CREATE TABLE calls (other); PRAGMA user_version = 7")
+    with pytest.raises(sqlite3.Error, match="another program"):
+        read_ledger(str(tmp_path), days=1, by="day")
 
 
 @pytest.mark.parametrize("spoil", [spoilt_by_a_folder, of_a_newer_version])

@@ -73,6 +73,11 @@ def test_the_users_own_price_of_a_family_holds_for_its_dated_and_vendor_names(mo
     assert PriceList({}).as_of(model) == AS_OF
 
 
+@pytest.mark.parametrize("named", ["openai/llama-9", "Llama-9", "LLAMA-9"])
+def test_the_users_own_price_holds_however_its_model_is_written(named: str) -> None:
+    assert PriceList({named: ModelPrice(input=1, output=2)}).cost("llama-9", Usage(input_tokens=100)) == 100 / 1e6
+
+
 def test_the_users_own_price_of_a_snapshot_wins_over_that_of_its_family() -> None:
     prices = PriceList({**OWN, "gpt-5.5-2026-04-23": ModelPrice(input=9, output=9)})
     assert prices.cost("openai/gpt-5.5-2026-04-23", Usage(input_tokens=100)) == pytest.approx(900 / 1e6)
