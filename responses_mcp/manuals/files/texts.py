@@ -20,7 +20,8 @@ NOT_TEXT: Final = "not_text"
 _UTF_8: Final = "utf-8"
 _MARKS: Final = {_UTF_8: codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
 _ISO_2022: Final = re.compile(b"\x1b\\$[@B]")  # Japanese that is ASCII throughout and means nothing as that
-_MOST_NULS: Final = 0.002  # of the characters, of which one may always be; of chance bytes it is .004
+_MOST_NULS: Final = 0.002  # of the characters; of chance bytes it is .004
+_WORDS: Final = 10  # characters, in which one NUL may be
 _WRITTEN: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|[\\\"/bfnrt])")
 _CONTROL: Final = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -41,7 +42,7 @@ def decode(content: bytes) -> Decoded:
     encoding = next((encoding for encoding, mark in _MARKS.items() if content.startswith(mark)), _UTF_8)
     bare = content.removeprefix(_MARKS[encoding])
     text = bare.decode(encoding, "replace")
-    if text.count("\0") > max(1, _MOST_NULS * len(text)) or _ISO_2022.search(bare):
+    if text.count("\0") > max(len(text) >= _WORDS, _MOST_NULS * len(text)) or _ISO_2022.search(bare):
         raise Unserved(NOT_TEXT)
     replaced = _replaced(text, bare, encoding)
     if encoding == _UTF_8 and replaced:

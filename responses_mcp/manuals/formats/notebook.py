@@ -21,7 +21,7 @@ def convert(text: str, check: CancellationCheck) -> Document:
     try:
         notebook: Any = json.loads(text, strict=False)  # a tab is no reason to serve nothing
         cells = notebook.get("cells") or notebook["worksheets"][0]["cells"]  # of new ones and of old ones
-        parts = [part.rstrip("\n") for cell in cells if isinstance(cell, dict) for part in _parts(cell)]
+        parts = [part.rstrip("\n") for cell in cells if hasattr(cell, "get") for part in _parts(cell)]
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
         raise Unserved("not_a_notebook") from error
     return Markdown.convert("\n\n".join(parts), check)
@@ -35,7 +35,7 @@ def _parts(cell: Any) -> Iterator[str]:
     outputs = (
         each.get("text") or (each.get("data") or {}).get("text/plain")
         for each in cell.get("outputs") or ()
-        if isinstance(each, dict)
+        if hasattr(each, "get")
     )
     for code in (source, *(_joined(each)[:_LONGEST_OUTPUT] for each in outputs)):
         if code.strip():

@@ -48,7 +48,7 @@ def test_what_windows_calls_shift_jis_is_read_as_that(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"\x89PNG\r\n\x1a\n\0\0", b"a\0b\0c", "abc".encode("utf-16-be"),
+    "data", [b"\x89PNG\r\n\x1a\n\0\0", b"a\0b", "abc".encode("utf-16-be"),
              "a".encode("utf-32"), "ab\n日本".encode("iso-2022-jp")]
 )  # fmt: skip
 def test_what_is_in_no_encoding_or_has_many_nuls_is_no_text(data: bytes) -> None:
