@@ -21,7 +21,7 @@ def convert(text: str, check: CancellationCheck) -> Document:
     try:
         notebook: Any = json.loads(text, strict=False)  # a tab is no reason to serve nothing
         cells = notebook.get("cells") or notebook["worksheets"][0]["cells"]  # of new ones and of old ones
-        parts = [part.rstrip("\n") for cell in cells if hasattr(cell, "get") for part in _parts(cell)]
+        parts = [part.rstrip("\n") for cell in filter(_is_object, cells) for part in _parts(cell)]
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
         raise Unserved("not_a_notebook") from error
     return Markdown.convert("\n\n".join(parts), check)
@@ -32,17 +32,22 @@ def _parts(cell: Any) -> Iterator[str]:
     if cell.get("cell_type") != "code":
         yield source
         return
-    outputs = (
-        each.get("text") or (each.get("data") or {}).get("text/plain")
-        for each in cell.get("outputs") or ()
-        if hasattr(each, "get")
-    )
+    outputs = map(_output, filter(_is_object, cell.get("outputs") or ()))
     for code in (source, *(_joined(each)[:_LONGEST_OUTPUT] for each in outputs)):
         if code.strip():
             fence = "```"
             while fence in code:
                 fence += "`"
             yield f"{fence}\n{code.rstrip()}\n{fence}"
+
+
+def _is_object(part: object) -> bool:
+    return isinstance(part, dict)
+
+
+def _output(output: Any) -> object:
+    data: Any = output.get("data")
+    return output.get("text") or (data.get("text/plain") if data else None)
 
 
 def _joined(source: object) -> str:
