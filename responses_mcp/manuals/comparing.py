@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 import trio
@@ -55,10 +55,11 @@ class Comparing:
         self._embedder = embedder
         self._threads = threads
         self._times = times
-        self._questions: OrderedDict[str, Question] = OrderedDict()  # the least recently used first
+        self._questions: dict[str, Question] = {}
         self._resting_until = float("-inf")
         self._why = ""
         self._filling = trio.Lock()
+        self._pruned = False
 
     @property
     def wanted(self) -> bool:
@@ -104,29 +105,36 @@ class Comparing:
         when this fails or is cancelled. Raises `EmbeddingFailed`, such as `SectionsRefused` when all is done but that,
         and `ManualsError` while another process makes vectors.
         """
-        self._required()
+        embedder = self._required()
 
-        def begin(library: Library, check: CancellationCheck) -> tuple[Vectors, bool]:
+        def begin(library: Library, check: CancellationCheck) -> Vectors | None:
             vectors = self._vectors(library)
-            return vectors, vectors.take_turn(check)
+            if not vectors.take_turn(check):
+                return None
+            if not self._pruned:
+                _prune(library, vectors, check)
+            return vectors
 
         async with self._filling:
-            vectors, is_ours = await self._threads.run(begin, indexing=True)
-            if not is_ours:
+            vectors = await self._threads.run(begin, indexing=True)
+            if vectors is None:
                 raise ManualsError(
                     "conflict", "Another process is making vectors for these manuals; wait until it has ended."
                 )
+            self._pruned = True
             try:
-                return await self._fill(name, on_progress, most)
+                return await self._fill(embedder, name, on_progress, most)
             finally:
                 vectors.give_turn_back()
 
-    async def _fill(self, name: str, on_progress: Callable[[int], None], most: int | None) -> int:
-        embedder = self._required()
+    async def _fill(self, embedder: Embedder, name: str, on_progress: Callable[[int], None], most: int | None) -> int:
         turn = trio.Lock()
         last = done = refused_in_a_row = 0
         refused: list[tuple[Section, TextsRefused]] = []
         failures: list[Exception] = []
+
+        def following(library: Library, check: CancellationCheck) -> list[Section]:
+            return _batch(islice(self._lacking(library, name, check, last), most))
 
         async def send(sections: Sequence[Section]) -> None:
             nonlocal done, refused_in_a_row
@@ -135,33 +143,26 @@ class Comparing:
                 made = dict(zip(texts, await vectors_of(embedder, texts), strict=True))
                 await self._threads.run(lambda library, check: self._vectors(library).keep(made, check), indexing=True)
             except TextsRefused as refusal:
-                if len(sections) == 1:
-                    refused.append((sections[0], refusal))
-                    refused_in_a_row += 1
-                    if refused_in_a_row >= _MOST_REFUSED:
-                        raise
-                for each in sections if len(sections) > 1 else ():
-                    if not failures:
-                        await send([each])
+                if len(sections) > 1:
+                    for each in sections:
+                        if not failures:
+                            await send([each])
+                    return
+                refused.append((sections[0], refusal))
+                refused_in_a_row += 1
+                if refused_in_a_row >= _MOST_REFUSED:
+                    raise
                 return
             refused_in_a_row = 0
             done += len(sections)
             on_progress(done)
-
-        def following(library: Library, check: CancellationCheck) -> list[Section]:
-            some: list[Section] = []
-            for section in self._lacking(library, name, check, last):
-                some.append(section)
-                if len(some) == MOST_TEXTS:
-                    break
-            return some
 
         async def work() -> None:
             nonlocal last, most
             try:
                 while not failures:
                     async with turn:
-                        sections = _batch((await self._threads.run(following))[:most])
+                        sections = await self._threads.run(following)
                         if not sections:
                             return
                         last = sections[-1].id
@@ -183,13 +184,11 @@ class Comparing:
     def _lacking(self, library: Library, name: str, check: CancellationCheck, after: int = 0) -> Iterator[Section]:
         """Yield the sections of a manual behind row `after` that have texts without vectors, with these."""
         vectors = self._vectors(library)
-        while rows := library.sections(name, after, check):
+        for rows in library.sections(name, check, after):
             known = vectors.of((text for each in rows for text in each.texts), check)
             for each in rows:
-                texts = [text for text in each.texts if text not in known]
-                if texts:
+                if texts := [text for text in each.texts if text not in known]:
                     yield each._replace(texts=texts)
-            after = rows[-1].id
 
     async def _question(self, embedder: Embedder, query: str) -> Question | None:
         """Return a question as a vector; None for one that is like nothing.
@@ -199,24 +198,25 @@ class Comparing:
         from responses_mcp.manuals.embeddings.vectors import question  # noqa: PLC0415  # SQLite need not delay the start
 
         text = normalise(query)[:_LONGEST]
-        if text not in self._questions:
+        made = self._questions.pop(text, None)
+        if made is None:
             if trio.current_time() < self._resting_until:
                 raise EmbeddingFailed(self._why)
             failure = EmbeddingFailed(f"There were no embeddings within {self._times.patience:g} s; ask again.")
             try:
                 with trio.move_on_after(self._times.patience):
-                    self._questions[text] = question((await vectors_of(embedder, [text]))[0])
+                    made = question((await vectors_of(embedder, [text]))[0])
             except TextsRefused:
                 raise  # others it may take
             except EmbeddingFailed as error:
                 failure = error
-            if text not in self._questions:
+            if made is None:
                 self._resting_until, self._why = trio.current_time() + embedder.rest, str(failure)
                 raise failure
-            if len(self._questions) > _MOST_KEPT:
-                self._questions.popitem(last=False)
-        self._questions.move_to_end(text)
-        return self._questions[text] if self._questions[text].factor else None
+        self._questions[text] = made  # the one used last stands last
+        if len(self._questions) > _MOST_KEPT:
+            del self._questions[next(iter(self._questions))]
+        return made if made.factor else None
 
     def _vectors(self, library: Library) -> Vectors:
         return library.vectors(model_name(self._required()))
@@ -231,12 +231,22 @@ class Comparing:
         return self._embedder
 
 
-def _batch(sections: Sequence[Section]) -> list[Section]:
+def _batch(sections: Iterable[Section]) -> list[Section]:
     """Return the first sections, as many as fit into one request; one at least."""
+    batch: list[Section] = []
     texts = characters = 0
-    for number, section in enumerate(sections):
+    for section in sections:
         texts += len(section.texts)
         characters += sum(map(len, section.texts))
-        if number and (texts > MOST_TEXTS or characters > MOST_CHARACTERS):
-            return list(sections[:number])
-    return list(sections)
+        if batch and (texts > MOST_TEXTS or characters > MOST_CHARACTERS):
+            break
+        batch.append(section)
+    return batch
+
+
+def _prune(library: Library, vectors: Vectors, check: CancellationCheck) -> None:
+    """Remove vectors of texts that are long gone, unless a manual is not indexed: what it has is not known."""
+    names = library.folder.manuals()
+    if all(library.generation(name, check) >= 0 for name in names):
+        rows = (row for name in names for some in library.sections(name, check) for row in some)
+        vectors.prune((text for row in rows for text in row.texts), check)

@@ -138,11 +138,16 @@ class Library:
         begin(store, request.manual_id, check)
         return self.search(request, changes, check, meaning)
 
-    def sections(self, manual_id: str, after: int, check: CancellationCheck) -> list[Section]:
-        """Return the first sections of a manual whose ids are above `after`, with all their texts."""
-        with self._opened(check).reading(check) as connection:
-            manual = manual_of(connection, manual_id)
-            return [] if manual is None else sections(connection, manual.number, after)
+    def sections(self, manual_id: str, check: CancellationCheck, after: int = 0) -> Iterator[list[Section]]:
+        """Yield the sections of a manual whose ids are above `after`, some at a time, with all their texts."""
+        while True:
+            with self._opened(check).reading(check) as connection:
+                manual = manual_of(connection, manual_id)
+                some = [] if manual is None else sections(connection, manual.number, after)
+            if not some:
+                return
+            yield some
+            after = some[-1].id
 
     def vectors(self, model: str) -> Vectors:
         """Return the vectors of a model: in a file beside the index, or in memory where the index was to be there."""

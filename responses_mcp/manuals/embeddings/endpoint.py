@@ -99,36 +99,21 @@ def _counted(reply: JsonObject) -> JsonObject:
 
 def _vectors(reply: JsonObject, count: int, wanted: int) -> list[Sequence[float]]:
     """Return the vectors of a reply in the order of the texts. Raises `EmbeddingFailed`."""
-    data: object = reply.get("data")
-    items = cast("list[object]", data) if isinstance(data, list) else []
-    if len(items) != count:
-        raise EmbeddingFailed(f"The embeddings endpoint answered {len(items)} vectors for {count} texts; {_WRONG}")
-    vectors: dict[int, Sequence[float]] = {}
-    for place, item in enumerate(items):
-        given = cast(JsonObject, item) if isinstance(item, dict) else {}
-        index = given.get("index", place)
-        if isinstance(index, int) and 0 <= index < count:
-            vectors[index] = _numbers(given.get("embedding"))
-    lengths = {len(vector) for vector in vectors.values()}
-    if len(vectors) != count or len(lengths) != 1:
-        raise EmbeddingFailed(f"The embeddings endpoint answered vectors that do not fit the texts; {_WRONG}")
+    found: dict[object, Sequence[float]] = {}
+    with suppress(AttributeError, KeyError, OverflowError, TypeError, ValueError):
+        for place, item in enumerate(cast("list[JsonObject]", reply["data"])):
+            found[item.get("index", place)] = array("f", cast("list[float]", item["embedding"]))
+    vectors = [found.get(index, ()) for index in range(count)]
+    length = len(vectors[0])
+    are_numbers = all(len(each) == length and math.isfinite(math.hypot(*each)) for each in vectors)
+    if len(found) != count or not 0 < length <= _LONGEST or not are_numbers:
+        raise EmbeddingFailed(f"The embeddings endpoint did not answer one vector for each of {count} texts; {_WRONG}")
     # A text may be like nothing, but a model that knows none of several is none.
-    if count > 1 and not any(map(any, vectors.values())):
+    if count > 1 and not any(map(any, vectors)):
         raise EmbeddingFailed(f"The embeddings endpoint answered nothing but zeros; {_WRONG}")
-    length = lengths.pop()
     if wanted and length != wanted:
         raise EmbeddingFailed(
             f"The embeddings endpoint answered vectors of {length} numbers, not {wanted}; set "
             "manuals.embeddings.dimensions to what the model can give, or to 0."
         )
-    return [vectors[index] for index in range(count)]
-
-
-def _numbers(given: object) -> Sequence[float]:
-    numbers = array("f")
-    with suppress(TypeError, ValueError, OverflowError):
-        if isinstance(given, list):
-            numbers = array("f", cast("list[float]", given))  # all of it, or nothing
-    if not 0 < len(numbers) <= _LONGEST or not math.isfinite(math.hypot(*numbers)):
-        raise EmbeddingFailed(f"The embeddings endpoint answered something that is no vector; {_WRONG}")
-    return numbers
+    return vectors

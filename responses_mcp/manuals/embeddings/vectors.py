@@ -12,6 +12,7 @@ import math
 import os
 import sqlite3
 import struct
+import time
 from array import array
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -28,6 +29,8 @@ from responses_mcp.manuals.index.store import Layout, Store, Unusable, is_broken
 _LAYOUT: Final = Layout(1, {"vector": "CREATE TABLE vector (text INTEGER PRIMARY KEY, data BLOB NOT NULL)"})
 _FACTOR: Final = struct.Struct("<f")
 _MOST: Final = 127
+_DAY: Final = 86_400  # seconds
+_DAYS_KEPT: Final = 30  # of a vector whose text is gone: it may come back
 _ROOM: Final = 4 * 32 * 3_076  # bytes: requests, texts, and the largest vectors that are common
 _OF_OLDER: Final = (
     "SELECT title, crumbs, substr(text, 1, {1}), data FROM vector JOIN words_{0} AS words ON words.rowid = section "
@@ -113,6 +116,20 @@ class Vectors:
                 _require_length(connection, len(data) - _FACTOR.size)
             rows = [(_key(text), data) for text, data in found.items()]
             connection.executemany("INSERT OR REPLACE INTO vector VALUES (?, ?)", rows)
+
+    def prune(self, texts: Iterable[str], check: CancellationCheck) -> None:
+        """Remove the vectors whose texts were not among `texts`, those of all manuals, for a month of such calls."""
+        today = int(time.time()) // _DAY
+        with self._usable(), self._store.writing(check) as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS gone (text INTEGER PRIMARY KEY, day INTEGER NOT NULL)")
+            connection.execute("CREATE TEMP TABLE used (text INTEGER PRIMARY KEY)")
+            connection.executemany("INSERT OR IGNORE INTO used VALUES (?)", ((_key(text),) for text in texts))
+            connection.execute("DELETE FROM gone WHERE text IN used")
+            connection.execute("INSERT OR IGNORE INTO gone SELECT text, ? FROM vector WHERE text NOT IN used", (today,))
+            until = (today - _DAYS_KEPT,)
+            connection.execute("DELETE FROM vector WHERE text IN (SELECT text FROM gone WHERE day <= ?)", until)
+            connection.execute("DELETE FROM gone WHERE day <= ?", until)
+            connection.execute("DROP TABLE used")
 
     def take_turn(self, check: CancellationCheck) -> bool:
         """Keep other processes from making the same vectors, until `give_turn_back`; return whether none does.

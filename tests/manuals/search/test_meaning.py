@@ -1,6 +1,7 @@
 """Searches that compare meaning, through `Manuals`: what rises, what is asked for, and what happens when that fails."""
 
 import sqlite3
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -220,6 +221,36 @@ async def test_each_model_has_vectors_of_its_own_and_those_of_another_length_sta
     async with opened(root, embedder()) as manuals:
         assert (await found(manuals))[0][0] == "b-meaning.md"
         assert stored(root) == 16
+
+
+async def test_vectors_are_removed_a_month_after_their_texts_and_those_of_texts_that_came_back_stay(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def embedded() -> int:
+        async with opened(root, embedder()) as manuals:
+            await manuals.index("shop")
+            return await manuals.embed("shop")
+
+    assert await embedded() == 8
+    away = root.parent / "away.md"
+    (root / "shop/0.md").unlink()
+    (root / "shop/1.md").write_text(page("Page 1", "other text"), encoding="utf-8")
+    (root / "shop/2.md").rename(away)
+    assert await embedded() == 1
+    assert stored(root) == 9
+    away.rename(root / "shop/2.md")
+    (root / "shop/new.md").write_text(page("New", "text"), encoding="utf-8")
+    assert await embedded() == 1
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 31 * 86_400)
+    (root / "other").mkdir()
+    (root / "other/a.md").write_text(page("A", "text"), encoding="utf-8")
+    assert await embedded() == 0
+    assert stored(root) == 10, "what a manual that is not indexed has is not known"
+    (root / "other/a.md").unlink()
+    (root / "other").rmdir()
+    assert await embedded() == 0
+    assert stored(root) == 8
 
 
 async def test_vectors_outlive_the_index_and_files_that_go_and_come_back_under_another_name(root: Path) -> None:
