@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice, repeat
 from operator import itemgetter
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from responses_mcp.errors import (
     AuthenticationFailed,
@@ -356,14 +356,13 @@ def reply_error(head: Head, value: object, beginning: bytes) -> UpstreamError | 
 
     `value` is the JSON value of a success, and `beginning` that of the body, by which other statuses are judged.
     """
-    said: object
+    said: Any
     if head.is_success:
         given = as_object(next(iter(_listed(value)), value))
         is_response = given.get("object") in ("response", "list") or isinstance(given.get("output"), list)
         is_response = is_response or _has_used(given) or (given.get("status") in STATES and "id" in given)
-        told = {} if is_response else {name: each for name, each in given.items() if each}
-        said = None if _KNOWN.isdisjoint(_members(told)) else told
-        failure = read_failure(said, head.redact)
+        said = {} if is_response else {name: each for name, each in given.items() if each}
+        failure = None if _KNOWN.isdisjoint(_members(said)) else read_failure(said, head.redact)
         if failure is None and not isinstance(value, dict):
             failure = Failure(head.status, words="It is not a JSON object.")
     else:

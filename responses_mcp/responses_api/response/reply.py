@@ -38,7 +38,7 @@ _DELTA: Final = "response.output_text.delta"
 _ADDED: Final = "response.output_item.added"
 _ITEM: Final = "response.output_item.done"
 _TEXT: Final = "response.output_text.done"
-_KEPT: Final = frozenset({_ITEM, _TEXT, "response.content_part.done", "response.output_text.annotation.added"})
+_KEPT: Final = frozenset({_DELTA, _ITEM, _TEXT, "response.content_part.done", "response.output_text.annotation.added"})
 _SEARCHING: Final = "response.web_search_call.searching"
 _PHASES: Final = {(_DELTA, ""): "writing", (_SEARCHING, ""): "searching", (_ADDED, "reasoning"): "thinking"}
 
@@ -76,6 +76,7 @@ class ReplyReader:
         self._on_head = on_head
         self._watcher = watcher
         self._hears_deltas = watcher.on_text is not None or watcher.on_event is not None
+        self._hears = self._hears_deltas or watcher.on_phase is not None
         self._gzip: zlib._Decompress | None = None  # pyright: ignore[reportPrivateUsage]  # it has no other name
         self._is_stream: bool | None = None  # until its first bytes tell
         self._has_enough = False
@@ -123,16 +124,17 @@ class ReplyReader:
             self._is_stream = begun.startswith(_FIELDS) or any(field.startswith(begun) for field in _FIELDS)
             self._body.clear()  # which were blanks
             data = begun
-        longest = 0
+        is_long = False
         if self._is_stream:
+            may_be_long = self._events.held_bytes + len(data) > self._most_bytes
             for event in self._events.feed(data):
-                longest = max(longest, len(event[1]))
+                is_long = is_long or (may_be_long and len(event[1]) > self._most_bytes)
                 self._take(event)
         else:
             self._body += data
             self._has_enough = not self.head.is_success and len(self._body) > LONGEST_READ  # of an HTML page
         held = len(self._body) + self._events.held_bytes
-        if not had_enough and max(longest, held) > self._most_bytes:
+        if not had_enough and (is_long or held > self._most_bytes):
             raise UnusableReply(
                 f"The API's reply is longer than {self._most_bytes} bytes; check openai.base_url, "
                 "or raise request.max_reply_bytes.",
@@ -162,26 +164,30 @@ class ReplyReader:
         if had_enough:
             return
         goes_on = kind == _DELTA and bool(self._written)
-        has_room = self._kept_bytes + len(data) <= self._most_bytes
-        if kind == _DELTA and has_room and (written := _WRITTEN.search(data)):
-            self._written += written[1]
-            self._kept_bytes += len(written[1])
-        elif kind in _KEPT and has_room and len(self._kept) < _MOST_KEPT:
-            self._kept.append(event)
-            self._kept_bytes += len(data)
+        if kind in _KEPT and self._kept_bytes + len(data) <= self._most_bytes:
+            if kind != _DELTA and len(self._kept) < _MOST_KEPT:
+                self._kept.append(event)
+                self._kept_bytes += len(data)
+            elif kind == _DELTA and (written := _WRITTEN.search(data)):
+                self._written += written[1]
+                self._kept_bytes += len(written[1])
         if goes_on and not self._hears_deltas:
             return
         if self.progress != "begun" and kind.startswith("response."):
             self.progress = "begun" if kind.endswith(_OUTPUT) else "accepted"
+        if self._hears:
+            self._tell(kind, data, goes_on=goes_on)
+
+    def _tell(self, kind: str, data: bytes, *, goes_on: bool) -> None:
+        """Tell the watcher of an event, which may be one of a text that `goes_on`."""
         watcher = self._watcher
         if watcher.on_event is not None:
             watcher.on_event(object_of(data))
         if watcher.on_phase is not None and not goes_on and (phase := _phase(kind, data, self.head.redact)):
             watcher.on_phase(phase)
-        if watcher.on_text is not None and kind in (_DELTA, _ADDED):
-            self._tell_text(object_of(data), watcher.on_text)
-
-    def _tell_text(self, event: JsonObject, tell: Callable[[str], None]) -> None:
+        if (tell := watcher.on_text) is None or kind not in (_DELTA, _ADDED):
+            return
+        event = object_of(data)
         item = as_object(event.get("item"))
         if item.get("type") == "message":
             self._is_aside = item.get("phase") not in (None, "final_answer")

@@ -40,20 +40,18 @@ _MONTHS: Final = (
     *("jul|juil|lug", "aug|aoû|ago", "sep|set", "oct|okt|ott|out", "nov", "dec|déc|dez|dic"),
 )
 _MONTH: Final = rf"({'|'.join(_MONTHS)})[a-zé]{{0,6}}"
-_FOR_SOURCES: Final = re.compile(
+_FOR_SOURCES: Final = re.compile(  # lower-case; without a flag, a search skips to their first letters
     r"sources?|references?|refs?\b|citations?|bibliography|works cited|cited works|quellen?|fuentes?|referencias?"
     r"|fontes?|referências|fonti|riferimenti|références|bronnen|referenties|källor|referenser|kilder|referanser"
     r"|lähteet|źródła|zdroje|források|surse|kaynaklar|kaynakça|nguồn|tham khảo|sumber|referensi|источники|ссылки"
     r"|джерела|посилання|πηγές|المصادر|المراجع|منابع|מקורות|स्रोत|संदर्भ|แหล่งที่มา|อ้างอิง|출처|참고|참조"
-    r"|出典|出所|情報源|参考|參考|引用|参照|ソース|来源|來源",
-    re.IGNORECASE,
+    r"|出典|出所|情報源|参考|參考|引用|参照|ソース|来源|來源"
 )
 _BESIDE_IT: Final = re.compile(  # what else a header may have
     r"<[^<>]*>|[(（][^()（）]*[)）]|[\W\d_]|主な|文献|資料|资料|数据|數據|情報|信息|リンク|链接|サイト|に|した|元|先|一覧"
     r"|자료|문헌|angaben|verzeichnis|consultad[ao]s|tài liệu"
     r"|(?<![a-z])(?:key|main|primary|official|further|reading|web|list|of|and|used|in|this|answer|my|the|with|cited"
-    rf"|consulted|accessed|publication|notes|dates?|links?|urls?|{_MONTH})(?![a-z])",
-    re.IGNORECASE,
+    rf"|consulted|accessed|publication|notes|dates?|links?|urls?|{_MONTH})(?![a-z])"
 )
 _TITLE: Final = re.compile(  # of a source; or words in front of a date
     rf"{_ADDRESS}|\[[^\[\]]*\]|\*[^*]+\*|\"[^\"]*\"|「[^「」]*」|published|accessed|updated|retrieved", re.IGNORECASE
@@ -231,7 +229,7 @@ def _header_of(line: str) -> str | None:
     label, _, source = line.replace("：", ":").partition(":")
     if len(label) > _LONGEST_HEADER or _NEVER_HEADER.match(line):
         return None
-    others, words = _FOR_SOURCES.subn("", label)
+    others, words = _FOR_SOURCES.subn("", label.lower())
     if not words or _BESIDE_IT.sub("", others) or _has_sentence(source, _FEWEST_WORDS):
         return None
     return source if _WORD.search(source) else ""
