@@ -1,4 +1,4 @@
-"""What is researched: a question with all that may narrow it, checked, and the body of its request."""
+"""What is researched: what may narrow a question, checked, and the body of its request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal, TypedDict, cast, get_args
 
 from responses_mcp.errors import BadArgument, ConfigError
@@ -49,140 +49,115 @@ class Narrowing(TypedDict, total=False):
     max_tool_calls: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inquiry:
-    """A question to research, and what narrows it, as `Narrowing` has it; `stores` are ids of vector stores."""
-
-    query: str
-    effort: Effort = "standard"
-    domains: tuple[str, ...] = ()
-    blocked_domains: tuple[str, ...] = ()
-    recency_days: int | None = None
-    location: Mapping[str, str] | None = None
-    output_schema: Mapping[str, Any] | None = None
-    stores: tuple[str, ...] = ()
-    max_tool_calls: int | None = None
-
-
 def digest_of(body: JsonObject) -> str:
     """Return a name for what a request asks, which tells nothing of it."""
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def checked(query: str, *, known_stores: Sequence[str] = (), **asked: object) -> Inquiry:
-    """Return the question that was asked, read as the arguments of a tool are; `asked` are members of `Narrowing`.
+def checked(asked: Mapping[str, object], known_stores: Sequence[str] = ()) -> Narrowing:
+    """Return what narrows a question, read as the arguments of a tool are, with ids in place of the names of stores.
 
-    `stores` are names out of `known_stores`, each of which is `name=id`. Raises `BadArgument` for what cannot be sent,
-    naming the argument.
+    Each of `known_stores` is `name=id`. Raises `BadArgument` for what cannot be sent, naming the argument.
     """
     if unknown := asked.keys() - Narrowing.__annotations__:
         raise TypeError(f"a run has no {min(unknown)!r}")
-    if len(query) > _LONGEST_QUERY:
-        raise BadArgument(f"query has more than {_LONGEST_QUERY} characters; ask for less.")
     wanted = read_word("effort", asked.get("effort")) or "standard"
-    chosen: Effort | None = next((each for each in EFFORTS if each == wanted), None)
-    if chosen is None:
+    effort: Effort | None = next((each for each in EFFORTS if each == wanted), None)
+    if effort is None:
         raise BadArgument(f"effort must be one of {', '.join(EFFORTS)}; pass one of them, or leave it out.")
-    only = read_domains(asked.get("domains"), only=True)
-    blocked = read_domains(asked.get("blocked_domains"), "blocked_domains", only=True)
-    for name, given in (("domains", only), ("blocked_domains", blocked)):
-        require_domains(name, given or ())
+    names = {name: read_domains(asked.get(name), name, only=True) or () for name in ("domains", "blocked_domains")}
+    for name, given in names.items():
+        require_domains(name, given)
     stores = read_domains(asked.get("stores"), "stores", like='["docs"]', only=True)
-    return Inquiry(
-        query=replace_lone_surrogates(query),
-        effort=chosen,
-        domains=_clean(only),
-        blocked_domains=_clean(blocked),
-        recency_days=read_number("recency_days", asked.get("recency_days"), least=0, most=MOST_DAYS, bounded=True),
-        location=_place(read_object("location", asked.get("location"))),
-        output_schema=_schema(read_object("output_schema", asked.get("output_schema"))),
-        stores=_stores(stores, known_stores),
-        max_tool_calls=read_number("max_tool_calls", asked.get("max_tool_calls"), least=1, most=_MOST_TOOL_CALLS),
-    )
+    return {
+        "effort": effort,
+        "domains": names["domains"],
+        "blocked_domains": names["blocked_domains"],
+        "recency_days": read_number("recency_days", asked.get("recency_days"), least=0, most=MOST_DAYS, bounded=True),
+        "location": _place(read_object("location", asked.get("location"))),
+        "output_schema": _schema(read_object("output_schema", asked.get("output_schema"))),
+        "stores": _stores(stores or (), known_stores),
+        "max_tool_calls": read_number("max_tool_calls", asked.get("max_tool_calls"), least=1, most=_MOST_TOOL_CALLS),
+    }
 
 
-def profile_of(effort: Effort, settings: Settings) -> Profile:
+def profile_of(effort: str | None, settings: Settings) -> Profile:
     """Return the profile that an effort stands for. Raises `ConfigError` where there is none."""
-    profiles = settings.model_profiles
-    name, reasoning_effort = PROFILES[effort], _REASONING.get(effort)
-    if name in profiles:
-        return profiles[name]
+    profiles, effort = settings.model_profiles, effort or "standard"
+    if (own := profiles.get(PROFILES[effort])) is not None:
+        return own
     if "answer" not in profiles:
         raise ConfigError(["model_profiles.answer is missing; set it in the YAML file, or set MODEL_ANSWER."])
-    return replace(profiles["answer"], reasoning_effort=reasoning_effort or profiles["answer"].reasoning_effort)
+    usual = profiles["answer"]
+    return replace(usual, reasoning_effort=_REASONING.get(effort, usual.reasoning_effort))
 
 
 def run_body(
-    inquiry: Inquiry,
+    query: str,
+    narrowing: Narrowing,
     profile: Profile,
     *,
     instructions: str,
     today: str,
     time_zone: str,
-    store: bool,
+    store: bool = True,
     previous: str | None = None,
 ) -> JsonObject:
     """Build the body of the request, without background mode; without `store`, the API is asked to keep nothing.
 
-    `previous` is the response that it goes on from. `today` is "" for the same request on whatever day.
+    `previous` is the response that it goes on from. `today` is "" for the same request on whatever day. Raises
+    `BadArgument` for a query that is too long.
     """
-    hints = [f"today={today} ({time_zone})"]
-    if inquiry.recency_days is not None:
-        hints.append(f"recency_days={inquiry.recency_days}")
+    if len(query) > _LONGEST_QUERY:
+        raise BadArgument(f"query has more than {_LONGEST_QUERY} characters; ask for less.")
+    days = narrowing.get("recency_days")
+    recency = "" if days is None else f", recency_days={days}"
     body = searching_body(
-        f"{inquiry.query}\n\n[Hints] {', '.join(hints)}",
+        replace_lone_surrogates(f"{query}\n\n[Hints] today={today} ({time_zone}){recency}"),
         profile,
         instructions=instructions,
-        only_domains=inquiry.domains,
+        only_domains=narrowing.get("domains") or (),
     )
     tool = body["tools"][0]
-    if blocked := bare_hosts([*inquiry.blocked_domains, *profile.blocked_domains]):
+    if blocked := bare_hosts([*(narrowing.get("blocked_domains") or ()), *profile.blocked_domains]):
         tool["filters"] = {**tool.get("filters", {}), "blocked_domains": list(blocked)}
-    if inquiry.stores:
-        body["tools"].append({"type": "file_search", **profile.file_search, "vector_store_ids": list(inquiry.stores)})
-    if inquiry.location is not None:
-        tool["user_location"] = {"type": "approximate", **inquiry.location}
-    if inquiry.output_schema is not None:
-        schema = dict(inquiry.output_schema)
-        named = {"type": "json_schema", "name": "answer", "schema": schema, "strict": _is_closed(schema)}
+    if location := narrowing.get("location"):
+        tool["user_location"] = {"type": "approximate", **location}
+    if stores := narrowing.get("stores"):
+        body["tools"].append({"type": "file_search", **profile.file_search, "vector_store_ids": list(stores)})
+    if (schema := narrowing.get("output_schema")) is not None:
+        named = {"type": "json_schema", "name": "answer", "schema": dict(schema), "strict": _is_closed(schema)}
         body["text"] = {**body.get("text", {}), "format": named}
-    if inquiry.max_tool_calls is not None:
-        body["max_tool_calls"] = inquiry.max_tool_calls
-    if previous is not None:
-        body["previous_response_id"] = previous
+    members = {"max_tool_calls": narrowing.get("max_tool_calls"), "previous_response_id": previous}
+    body |= {name: value for name, value in members.items() if value is not None}
     return body if store else {**body, "store": False}
 
 
-def _clean(domains: Sequence[str] | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(replace_lone_surrogates(" ".join(domains or ())).split()))
-
-
-def _stores(names: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]:
+def _stores(names: Sequence[str], known: Sequence[str]) -> Sequence[str]:
     """Return the ids of stores by their names; an id that nobody has configured is none."""
     ids = {name: store for name, _, store in (each.partition("=") for each in known) if store}
-    unknown = [name for name in names or () if name not in ids]
-    if unknown:
+    if unknown := [name for name in names if name not in ids]:
         may = f"it may have {', '.join(ids)}" if ids else "there are none in research.stores"
         raise BadArgument(f"stores has {unknown[0][:30]!r}; {may}.")
-    return tuple(dict.fromkeys(ids[name] for name in names or ()))
+    return tuple(dict.fromkeys(ids[name] for name in names))
 
 
 def _place(location: Mapping[str, object] | None) -> Mapping[str, str] | None:
-    named = {name: each for name, each in (location or {}).items() if each is not None}
-    names: list[object] = list(named)  # of a host without types
-    if not all(isinstance(name, str) for name in names):
-        raise BadArgument('location has a name that is not a text; pass it like {"country": "JP"}.')
-    if unknown := named.keys() - set(LOCATION):
-        raise BadArgument(f"location has {min(unknown)[:30]!r}; it may have {', '.join(LOCATION)}.")
+    named: dict[object, object] = {name: each for name, each in (location or {}).items() if each is not None}
     given = {name: replace_lone_surrogates(each).strip() for name, each in named.items() if isinstance(each, str)}
     if len(given) < len(named):
         raise BadArgument('location has a value that is not a text; pass it like {"country": "JP"}.')
-    if any(len(value) > _LONGEST_PLACE for value in given.values()):
-        raise BadArgument(f"location has a value of more than {_LONGEST_PLACE} characters; pass the name alone.")
-    given = {name: given[name] for name in LOCATION if given.get(name)}
-    if not _COUNTRY.fullmatch(given.get("country", "JP")):
+    for name, value in given.items():
+        if not isinstance(name, str):  # of a host without types
+            raise BadArgument('location has a name that is not a text; pass it like {"country": "JP"}.')
+        if name not in LOCATION:
+            raise BadArgument(f"location has {name[:30]!r}; it may have {', '.join(LOCATION)}.")
+        if len(value) > _LONGEST_PLACE:
+            raise BadArgument(f"location has a value of more than {_LONGEST_PLACE} characters; pass the name alone.")
+    place = {name: given[name] for name in LOCATION if given.get(name)}
+    if not _COUNTRY.fullmatch(place.get("country", "JP")):
         raise BadArgument("location.country is not a code of two letters; pass one such as JP.")
-    return given or None
+    return place or None
 
 
 def _schema(schema: Mapping[str, object] | None) -> Mapping[str, object] | None:
@@ -217,7 +192,7 @@ def _is_closed(schema: Mapping[str, Any]) -> bool:
     for node, _ in _nodes(schema):
         if node.get("type") == "object" or "properties" in node:
             required = node.get("required")
-            listed = cast(list[object], required) if isinstance(required, list) else []
+            listed = cast("list[object]", required) if isinstance(required, list) else []
             is_open = node.get("additionalProperties") is not False
             if is_open or not all(name in listed for name in as_object(node.get("properties"))):
                 return False

@@ -1,8 +1,8 @@
 """The file of runs: one SQLite database in the user's state folder, a row a run. For worker threads.
 
-Nobody owns a run: whoever has its row may look at it, follow and cancel it. Each step of a run is one UPDATE with its
-condition (`UNSENT` and the others), so of any number of processes one sends its request, and the first that sees its
-end writes it.
+Nobody owns a run: whoever has its row may look at it, follow and cancel it. Each step of a run is a function of its
+row, done in one transaction: it returns the row as it is then, or None where the row forbids the step. So of any number
+of processes one sends a request, and the first that sees the end of a run writes it.
 
 Every method opens a connection, makes one short transaction, and closes it. Several accounts may share a file. Rows of
 the older `runs.sqlite3` beside it are read and never written, since an older server may still use it.
@@ -14,11 +14,11 @@ import json
 import math
 import sqlite3
 import time
-from collections.abc import Callable, Container, Generator
+from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from responses_mcp.errors import ResponsesMcpError
 from responses_mcp.json_types import JsonObject, as_object
@@ -35,6 +35,7 @@ _OLDER_ID: Final = 0x6F726D72
 _OLDER_VERSION: Final = 3
 _PATIENCE: Final = 3.0  # seconds, with another process that writes
 _DAY: Final = 86_400  # seconds
+_LAST_TIME: Final = 1e11  # seconds since 1970: a date that can be told
 _WHY: Final = {
     sqlite3.SQLITE_BUSY: "another process holds its lock",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened, or its folder is read-only",
@@ -80,47 +81,42 @@ class Row:
     usage: JsonObject | None = None
 
     @property
+    def goes_on(self) -> bool:
+        """Tell whether nobody has written an end."""
+        return self.status is None
+
+    @property
     def is_untold(self) -> bool:
         """Tell whether the API has not told an end: it goes on, or was given up, and may go on all the same."""
-        return self.status is None or (
-            self.status in ("failed", "cancelled") and self.maybe_paid and not self.confirmed
-        )
+        return self.goes_on or (self.status in ("failed", "cancelled") and self.maybe_paid and not self.confirmed)
 
-    def is_late(self, now: float) -> bool:
-        """Tell whether it has taken, or took, longer than it may."""
-        return now >= (self.sent or self.created) + self.may_take - 0.001
+    @property
+    def is_unsent(self) -> bool:
+        """Tell whether it waits, and no request is on its way."""
+        return self.goes_on and self.sent is None
 
     @property
     def key(self) -> str:
         """The id by which the API can be asked for the response, "" where there is none."""
         return self.response_id or "" if self.kept else ""
 
+    def is_late(self, now: float) -> bool:
+        """Tell whether it has taken, or took, longer than it may."""
+        return now >= (self.sent or self.created) + self.may_take - 0.001
+
+
+Step: TypeAlias = Callable[[Row], Row | None]
+"""Returns the row as it is after a step, or None where the step is not to be done."""
 
 _COLUMNS: Final = tuple(field.name for field in fields(Row))
-
-UNSENT: Final = "status IS NULL AND sent IS NULL"
-"""No request is on its way."""
-SAME_REQUEST: Final = "sent IS :sent"
-"""No other request was sent than the one that is known."""
-GOES_ON: Final = "status IS NULL"
-"""Nobody has seen an end, or given it up."""
-UNTOLD: Final = f"({GOES_ON} OR (status IN ('failed', 'cancelled') AND maybe_paid AND NOT confirmed))"
-"""It goes on, or was given up without a word of the API."""
-
+_KINDS: Final = {field.name: str(field.type) for field in fields(Row)}
 _GIVEN: Final = ", ".join(f":{name}" for name in _COLUMNS)
-_INSERT: Final = f"INSERT OR IGNORE INTO run ({', '.join(_COLUMNS)}) VALUES ({_GIVEN})"  # noqa: S608
+_WRITE: Final = f"INSERT OR REPLACE INTO run ({', '.join(_COLUMNS)}) VALUES ({_GIVEN})"  # noqa: S608
 _TABLES: Final = (
     f"CREATE TABLE run ({', '.join(_COLUMNS)}, PRIMARY KEY (id)) WITHOUT ROWID",
     "CREATE INDEX run_created ON run (account, created)",
 )
-_IN_OLDER: Final = {
-    **{name: name for name in _COLUMNS},
-    "effort": "''",
-    "label": "question",
-    "sent": "created",
-    "kept": "durable",
-    "digest": "''",
-}
+_IN_OLDER: Final = {"effort": "''", "label": "question", "sent": "created", "kept": "durable", "digest": "''"}
 
 
 class RunsFile:
@@ -138,33 +134,31 @@ class RunsFile:
             patience=_PATIENCE,
         )
 
-    def add(
-        self, row: Row, *, join: bool, most: int | None, besides: Container[str] = (), here: Container[str] = ()
-    ) -> Row | None:
-        """Add a run and return it, or, with `join`, one of the same account and digest that goes on.
+    def add(self, row: Row, *, may_join: Callable[[Row], bool], most: int | None) -> Row | None:
+        """Add a run and return it, or one of the same account and request that goes on and that it may join.
 
-        None where `most` runs of research go on. Runs that are `besides` are not joined, as they are being cancelled.
-        One that the API does not keep is joined only `here`, in the process that has sent it.
+        None where `most` runs of research go on.
         """
         with self._writing() as connection:
             going_on = _select(connection, "account = ? AND status IS NULL ORDER BY created", (row.account,))
-            for found in going_on if join else ():
-                same = found.digest == row.digest and found.id not in besides and not found.cancel_asked
-                if same and (found.kept or found.id in here):
+            for found in going_on:
+                if found.digest == row.digest and may_join(found):
                     return found
             if most is not None and sum(found.tool == "research" for found in going_on) >= most:
                 return None
-            connection.execute(_INSERT, _written(row))
+            _write(connection, row)
             return row
 
-    def change(self, row: Row, only: str, **values: object) -> bool:
-        """Change a row where `only` holds, and tell whether it did; what was sent and has gone is added again."""
-        names = ", ".join(f"{name} = :new_{name}" for name in values)
-        given = {f"new_{name}": _value(value) for name, value in values.items()} | _written(row)
+    def change(self, row: Row, step: Step) -> Row | None:
+        """Do a step of a run, and return the row as it is then; None where the step was not done.
+
+        `row` is what was known before, and added again where it was sent and has gone.
+        """
         with self._writing() as connection:
-            if row.sent is not None:
-                connection.execute(_INSERT, given)
-            return bool(connection.execute(f"UPDATE run SET {names} WHERE id = :id AND {only}", given).rowcount)  # noqa: S608
+            found = next(iter(_select(connection, "id = ?", (row.id,))), row if row.sent is not None else None)
+            if (new := None if found is None else step(found)) is not None:
+                _write(connection, new)
+            return new
 
     def get(self, run_id: str, account: str) -> Row | None:
         """Return a run of an account, None if there is none with that id."""
@@ -181,7 +175,7 @@ class RunsFile:
 
     def count_going_on(self) -> int:
         """Return how many runs of all accounts have not ended; writes nothing, also where there is no file."""
-        return len(self._read_only(self.path, _COLUMNS, "status IS NULL", ()) or ())
+        return len(_read_only(self.path, _COLUMNS, "status IS NULL", ()) or ())
 
     def forget(self, days: int) -> None:
         """Delete runs that began so many days ago, and files that were moved aside so long ago."""
@@ -199,23 +193,14 @@ class RunsFile:
             with self._connected() as connection:
                 rows = _select(connection, where, values)
         except RunsFileUnusable as error:
-            found = None if is_broken(error.__cause__) else self._read_only(self.path, _COLUMNS, where, values)
+            found = None if is_broken(error.__cause__) else _read_only(self.path, _COLUMNS, where, values)
             if found is None:
                 raise
             rows = found
-        older = self._read_only(self.path.with_name(OLDER), tuple(_IN_OLDER[name] for name in _COLUMNS), where, values)
+        columns = tuple(_IN_OLDER.get(name, name) for name in _COLUMNS)
+        older = _read_only(self.path.with_name(OLDER), columns, where, values)
         known = {row.id for row in rows}
         return rows + [row for row in older or () if row.id not in known]
-
-    def _read_only(self, path: Path, columns: tuple[str, ...], where: str, values: tuple[Any, ...]) -> list[Row] | None:
-        """Return rows of a file that is not written; None where that cannot be read either."""
-        if not path.is_file():
-            return None
-        with suppress(sqlite3.Error, OSError, ValueError), closing(open_to_read(path, _PATIENCE)) as connection:
-            program, version, _ = connection.execute(OF_FILE).fetchone()
-            known = {(APPLICATION_ID, VERSION), (_OLDER_ID, _OLDER_VERSION)}
-            return _select(connection, where, values, columns) if (program, version) in known else None
-        return None
 
     @contextmanager
     def _writing(self) -> Generator[sqlite3.Connection]:
@@ -244,6 +229,17 @@ class RunsFile:
         )
 
 
+def _read_only(path: Path, columns: tuple[str, ...], where: str, values: tuple[Any, ...]) -> list[Row] | None:
+    """Return rows of a file that is not written; None where that cannot be read either."""
+    if not path.is_file():
+        return None
+    with suppress(sqlite3.Error, OSError, ValueError), closing(open_to_read(path, _PATIENCE)) as connection:
+        program, version, _ = connection.execute(OF_FILE).fetchone()
+        is_known = (program, version) in ((APPLICATION_ID, VERSION), (_OLDER_ID, _OLDER_VERSION))
+        return _select(connection, where, values, columns) if is_known else None
+    return None
+
+
 def _select(
     connection: sqlite3.Connection, where: str, values: tuple[Any, ...], columns: tuple[str, ...] = _COLUMNS
 ) -> list[Row]:
@@ -251,43 +247,34 @@ def _select(
     return [row for each in found.fetchall() if (row := _row(each)) is not None]
 
 
-_TEXT: Final = (
-    "id",
-    "account",
-    "digest",
-    "model",
-    "tool",
-    "effort",
-    "reason",
-    "response_id",
-    "label",
-    "client",
-    "usage",
-)
-_NONE: Final = ("reason", "response_id", "label", "client", "sent", "ended", "status", "usage")  # what may be that
-_TIMES: Final = ("created", "may_take", "sent", "ended")
-_FLAGS: Final = ("maybe_paid", "confirmed", "has_schema", "kept", "cancel_asked")
-_LAST_TIME: Final = 1e11  # seconds since 1970: a date that can be told
+def _write(connection: sqlite3.Connection, row: Row) -> None:
+    given = {**asdict(row), "usage": None if row.usage is None else json.dumps(row.usage)}
+    connection.execute(_WRITE, given)
 
 
 def _row(values: tuple[Any, ...]) -> Row | None:
     """Return a row, None for one that nobody of ours has written: such a run is not there."""
-    named: dict[str, Any] = dict(zip(_COLUMNS, values, strict=True))
-    given = {name: value for name, value in named.items() if value is not None or name not in _NONE}
-    response_id, status = given.get("response_id", "_"), given.get("status", "failed")
-    ours = (
-        all(isinstance(given.get(name, ""), str) for name in _TEXT)
-        and all(isinstance(each := given.get(name, 0), int | float) and 0 <= each <= _LAST_TIME for name in _TIMES)
-        and all(given[name] in (0, 1) for name in _FLAGS)
-        and status in ENDED
-        and usable_id(response_id, str) is not None
-    )
+    given: dict[str, Any] = dict(zip(_COLUMNS, values, strict=True))
+    is_ours = all(_fits(value, _KINDS[name]) for name, value in given.items())
+    if not is_ours or given["status"] not in (None, *ENDED) or usable_id(given["response_id"] or "_", str) is None:
+        return None
     try:
-        named["usage"] = _usage(str(given["usage"])) if ours and "usage" in given else None
+        given["usage"] = None if given["usage"] is None else _usage(given["usage"])
     except (TypeError, ValueError, RecursionError):
-        ours = False
-    named.update((name, bool(named[name])) for name in _FLAGS)
-    return Row(**named) if ours else None
+        return None
+    given.update((name, bool(value)) for name, value in given.items() if _KINDS[name] == "bool")
+    return Row(**given)
+
+
+def _fits(value: object, kind: str) -> bool:
+    """Tell whether a value may stand in a column of that type; an object is written as its JSON."""
+    if value is None:
+        return kind.endswith("None")
+    if kind == "bool":
+        return value in (0, 1)
+    if kind.startswith("float"):
+        return isinstance(value, int | float) and 0 <= value <= _LAST_TIME
+    return isinstance(value, str)
 
 
 def _usage(text: str) -> JsonObject:
@@ -297,11 +284,3 @@ def _usage(text: str) -> JsonObject:
     if not usage or not all(map(math.isfinite, [*numbers, usage.get("cost_usd", 0)])):
         raise ValueError("no usage of ours")
     return usage
-
-
-def _written(row: Row) -> dict[str, Any]:
-    return {name: _value(value) for name, value in asdict(row).items()}
-
-
-def _value(value: object) -> Any:
-    return json.dumps(value) if isinstance(value, dict) else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice, repeat
@@ -13,19 +13,20 @@ from typing import Final, Literal, cast
 
 from responses_mcp.errors import DeadlineExceeded, ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject, as_object, objects, text_at
+from responses_mcp.research.inquiry import PROFILES
 from responses_mcp.research.runs_file import Row
 from responses_mcp.responses_api.background import WITH_ANSWER
 from responses_mcp.responses_api.failures import response_error
-from responses_mcp.responses_api.request.payload import MAX_DOMAINS
+from responses_mcp.responses_api.request.payload import MAX_DOMAINS, bare_hosts
 from responses_mcp.responses_api.response.parser import Answer, answer_messages, joined_text, output_items, read_answer
 from responses_mcp.responses_api.response.web_pages import address, is_within, without_markers
 from responses_mcp.sanitization import sanitized_json
 from responses_mcp.secrets import Redact
+from responses_mcp.settings.model import Settings
 from responses_mcp.settings.time_zone import zone_of
 from responses_mcp.usage.bill import usage_from
 
 Status = Literal["running", "completed", "incomplete", "failed", "cancelled"]
-
 Stage = Literal["waiting", "asking", "working", "ended"]
 
 CANCELLED: Final = "The run was cancelled."
@@ -164,52 +165,72 @@ def day_of(moment: float, time_zone: str) -> str:
     return datetime.fromtimestamp(moment, zone_of(time_zone) or UTC).date().isoformat()
 
 
-def view_of_end(
-    row: Row,
-    response: JsonObject,
-    *,
-    max_citations: int,
-    time_zone: str,
-    redact: Redact,
-    blocked: Collection[str] = (),
-) -> RunView:
-    """Return what a Response that has ended says; no page of a `blocked` domain is cited, nor of those of the request.
+def view_of(row: Row, now: float, response: JsonObject | None = None) -> RunView:
+    """Return what a row says of a run that goes on, with a look at its Response, or that ended without an answer.
+
+    `now` is in seconds since 1970: how long the run has been going on, unless its row says when it ended.
+    """
+    view = RunView(
+        run_id=row.id,
+        tool=row.tool,
+        status="running",
+        created=row.created,
+        seconds=round(max(0.0, (row.ended or now) - row.created), 1),
+        model=row.model,
+        label=row.label,
+        usage=row.usage,
+        durable=row.kept,
+    )
+    if row.goes_on:
+        stage: Stage = "waiting" if row.sent is None else "working" if row.key else "asking"
+        phase = "cancelling" if row.cancel_asked else _PHASES[stage]
+        if response is not None and response.get("status") == "queued":
+            phase = "waiting at the API"
+        searches = sum(item.get("type") == "web_search_call" for item in output_items(response or {}))
+        return replace(view, phase=phase, stage=stage, searches=searches)
+    if row.status in WITH_ANSWER and not row.key:  # and nobody has it any more
+        return replace(view, status="failed", error=_NOT_KEPT, maybe_paid=True)
+    status = cast(Status, row.status)
+    return replace(view, status=status, error=row.reason, maybe_paid=row.maybe_paid, confirmed=row.confirmed)
+
+
+def view_of_end(row: Row, response: JsonObject, settings: Settings, redact: Redact) -> RunView:
+    """Return what a Response that has ended says; no blocked page is cited, of the request or of the reader's profile.
 
     Raises nothing: what cannot be read is a run that failed.
     """
-    plain = _plain(row, row.created)
     status = cast(Status, response.get("status") or "completed")
+    view = replace(view_of(replace(row, status=None), row.created), phase="", stage="ended", status=status)
     if status == "cancelled":
-        if row.ended is not None and row.is_late(row.ended):
-            late = replace(plain, status="failed", error=too_late(row), confirmed=True, maybe_paid=True)
-            return replace(late, failure=DeadlineExceeded(too_late(row)))
-        return replace(plain, status=status, error=CANCELLED, confirmed=True, maybe_paid=True)
+        late = row.ended is not None and row.is_late(row.ended)
+        view = replace(view, error=too_late(row) if late else CANCELLED, confirmed=True, maybe_paid=True)
+        return replace(view, status="failed", failure=DeadlineExceeded(too_late(row))) if late else view
+    tools = list(objects(response.get("tools"), repeat(None, _MOST_TOOLS)))
+    blocked = [*_blocked(tools), *_blocked_by_reader(row, settings)]
     try:
         if (failed := response_error(response, redact)) is not None:
             raise failed
-        date = day_of(row.created, time_zone)
-        domains, files = _searched(response)
         answer = read_answer(
             response,
             model=row.model,
-            max_citations=max_citations,
-            date=date,
+            max_citations=settings.policy.max_citations,
+            date=day_of(row.created, settings.locale.time_zone),
             redact=redact,
-            blocked=(unblocked := [*domains, *blocked]),
-            files=files,
+            blocked=blocked,
+            files=any(tool.get("type") == "file_search" for tool in tools),
         )
-        answer = replace(answer, usage=None if row.usage is None else usage_from(row.usage))
-        data = _data(response, redact) if row.has_schema else None
-        why = None
-        if row.has_schema:
-            why = _NO_DATA if data is None else misfit(data, _schema(response))
-        read = tuple(islice(_read_pages(response, redact, unblocked), _MOST_READ))
-        return replace(plain, status=status, answer=answer, data=data, error=why, sources_read=read)
     except UpstreamError as error:
         # Some say that it has ended before its answer is there: where they keep it, it is asked for again.
         sure = status not in WITH_ANSWER or bool(response.get("output")) or not row.key
-        why = str(error) if sure else _MAY_COME if status == "completed" else f"{error} {_MAY_COME}"
-        return replace(plain, status="failed", error=why, maybe_paid=True, confirmed=sure, failure=error)
+        told = str(error) if sure else _MAY_COME if status == "completed" else f"{error} {_MAY_COME}"
+        return replace(view, status="failed", error=told, maybe_paid=True, confirmed=sure, failure=error)
+    answer = replace(answer, usage=None if row.usage is None else usage_from(row.usage))
+    read = tuple(islice(_read_pages(response, redact, blocked), _MOST_READ))
+    if not row.has_schema:
+        return replace(view, answer=answer, sources_read=read)
+    data = _data(response, redact)
+    why = _NO_DATA if data is None else misfit(data, _schema(response))
+    return replace(view, answer=answer, sources_read=read, data=data, error=why)
 
 
 def too_late(row: Row) -> str:
@@ -218,25 +239,6 @@ def too_late(row: Row) -> str:
         f"It took longer than {row.may_take:g} s and was cancelled; raise research.timeout_ms "
         "(RESEARCH_TIMEOUT_MS, in milliseconds), or ask for less."
     )
-
-
-def view_of_row(row: Row, now: float, response: JsonObject | None = None) -> RunView:
-    """Return what a row says of a run that goes on, with a look at its Response, or that ended without an answer.
-
-    `now` is in seconds since 1970.
-    """
-    plain = _plain(row, now)
-    if row.status is None:
-        stage: Stage = "waiting" if row.sent is None else "working" if row.key else "asking"
-        phase = "cancelling" if row.cancel_asked else _PHASES[stage]
-        if response is not None and response.get("status") == "queued":
-            phase = "waiting at the API"
-        searches = sum(item.get("type") == "web_search_call" for item in output_items(response or {}))
-        return replace(plain, phase=phase, stage=stage, searches=searches)
-    if row.status in WITH_ANSWER and not row.key:  # and nobody has it any more
-        return replace(plain, status="failed", error=_NOT_KEPT, maybe_paid=True)
-    status = cast(Status, row.status)
-    return replace(plain, status=status, error=row.reason, maybe_paid=row.maybe_paid, confirmed=row.confirmed)
 
 
 def answer_in(view: RunView) -> Answer:
@@ -251,22 +253,6 @@ def answer_in(view: RunView) -> Answer:
     raise failure
 
 
-def _plain(row: Row, until: float) -> RunView:
-    """Return what is known of any run, which, unless its row says when it ended, goes on `until` then."""
-    seconds = round(max(0.0, (row.ended or until) - row.created), 1)
-    return RunView(
-        run_id=row.id,
-        tool=row.tool,
-        status="running",
-        created=row.created,
-        seconds=seconds,
-        model=row.model,
-        label=row.label,
-        usage=row.usage,
-        durable=row.kept,
-    )
-
-
 def _read_pages(response: JsonObject, redact: Redact, blocked: Collection[str]) -> Iterator[str]:
     """Yield the addresses of the pages that the searches found or opened, each once."""
     known = set[str]()
@@ -279,16 +265,17 @@ def _read_pages(response: JsonObject, redact: Redact, blocked: Collection[str]) 
                 yield url
 
 
-def _searched(response: JsonObject) -> tuple[list[str], bool]:
-    """Return the domains that were not to be searched, and whether files were: a Response says what it was asked with.
+def _blocked(tools: Iterable[JsonObject]) -> Iterator[str]:
+    """Yield the domains that were not to be searched, as a Response says: after a crash, nothing else knows them."""
+    for tool in tools:
+        domains: object = as_object(tool.get("filters")).get("blocked_domains")
+        yield from (each for each in _listed(domains)[:MAX_DOMAINS] if isinstance(each, str))
 
-    Nothing else knows it after a crash.
-    """
-    tools = list(objects(response.get("tools"), repeat(None, _MOST_TOOLS)))
-    listed = [as_object(tool.get("filters")).get("blocked_domains") for tool in tools]
-    domains = [domain for each in listed if isinstance(each, list) for domain in cast(list[object], each)[:MAX_DOMAINS]]
-    files = any(tool.get("type") == "file_search" for tool in tools)
-    return [domain for domain in domains if isinstance(domain, str)], files
+
+def _blocked_by_reader(row: Row, settings: Settings) -> Sequence[str]:
+    profiles = settings.model_profiles
+    profile = profiles.get(PROFILES.get(row.effort, row.tool)) or profiles.get("answer")
+    return () if profile is None else bare_hosts(profile.blocked_domains)
 
 
 def _finite(number: str) -> float:
@@ -306,9 +293,8 @@ def _data(response: JsonObject, redact: Redact) -> JsonObject | None:
     if fenced := _FENCED.fullmatch(text.strip()):
         text = fenced[1]
     try:
-        value = sanitized_json(
-            json.loads(text, parse_constant=_finite, parse_float=_finite), redact
-        )  # which JSON may have escaped
+        found = json.loads(text, parse_constant=_finite, parse_float=_finite)
+        value = sanitized_json(found, redact)  # which JSON may have escaped
     except (ValueError, RecursionError):
         value = None
     return cast(JsonObject, value) if isinstance(value, dict) else None
@@ -319,14 +305,14 @@ def _schema(response: JsonObject) -> JsonObject:
     return as_object(as_object(as_object(response.get("text")).get("format")).get("schema"))
 
 
-_KINDS: Final[Mapping[str, tuple[type, ...]]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
+_KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "object": dict,
+    "array": list,
+    "string": str,
     "number": (int, float),
-    "integer": (int,),
-    "boolean": (bool,),
-    "null": (type(None),),
+    "integer": int,
+    "boolean": bool,
+    "null": type(None),
 }
 
 
@@ -335,24 +321,26 @@ def misfit(data: object, schema: JsonObject, place: str = "data", depth: int = 0
 
     Only `type`, `required`, `properties` and `items` are looked at.
     """
-    anything: object = data  # which is not narrowed below
-    given = schema.get("type")
-    kinds = [each for each in _listed(given) or [given] if isinstance(each, str)]
-    types = tuple(kind for each in kinds for kind in _KINDS.get(each, ()))
-    whole = "integer" in kinds and isinstance(data, float) and data.is_integer()
-    if types and not whole and (not isinstance(data, types) or (isinstance(data, bool) and bool not in types)):
+    given, members, items = schema.get("type"), as_object(data), _listed(data)
+    kinds = [each for each in _listed(given) or [given] if isinstance(each, str) and each in _KINDS]
+    if kinds and not any(_is_of(data, kind) for kind in kinds):
         return f"The answer does not fit output_schema: {place} is not of type {' or '.join(kinds)}."
-    members, items = as_object(data), _listed(anything)
     for name in _listed(schema.get("required")) if isinstance(data, dict) else ():
         if isinstance(name, str) and name not in members:
             return f"The answer does not fit output_schema: {place} has no {name[:60]!r}."
-    within = {name: as_object(each) for name, each in as_object(schema.get("properties")).items()}
-    checked = [(name, value, within[name]) for name, value in members.items() if name in within]
-    checked += [(str(number), value, as_object(schema.get("items"))) for number, value in enumerate(items)]
     if depth > _DEEPEST:
         return None
-    found = (misfit(value, inner, f"{place}.{name[:60]}", depth + 1) for name, value, inner in checked)
+    properties = as_object(schema.get("properties"))
+    parts = [(name, value, properties.get(name)) for name, value in members.items()]
+    parts += [(str(number), value, schema.get("items")) for number, value in enumerate(items)]
+    found = (misfit(value, as_object(inner), f"{place}.{name[:60]}", depth + 1) for name, value, inner in parts)
     return next(filter(None, found), None)
+
+
+def _is_of(value: object, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    return isinstance(value, _KINDS[kind]) or (kind == "integer" and isinstance(value, float) and value.is_integer())
 
 
 def _listed(value: object) -> list[object]:

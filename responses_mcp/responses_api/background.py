@@ -190,8 +190,6 @@ class Handle:
         self._idle = trio.CancelScope()
         self._left_until = math.inf  # once its caller leaves
         self._cursor = -1
-        self._looks = 0
-        self._refused_since = math.inf
 
     def leave(self) -> None:
         """Have the work end: at once where there is no id to wait for, else with the id, or in a second at most."""
@@ -240,8 +238,7 @@ class Handle:
         if not found or _is_error(found):
             found = await self._resume()
         if _is_error(found) or not has_ended(found):
-            while not has_ended(found := await self._look()):
-                pass
+            found = await self._poll()
         if lacks_answer(found):
             self.found = found
             for pause in _LEFT_OUT:
@@ -304,29 +301,31 @@ class Handle:
         watcher = replace(self._watcher, on_phase=self.tell, on_event=self._take, **first)
         return await self._stored.ask(call, read, watcher)
 
-    async def _look(self) -> JsonObject:
-        """Wait until the response is worth another look, which costs nothing, and return it; {} if it cannot be had.
+    async def _poll(self) -> JsonObject:
+        """Look the response up, which costs nothing, until it has ended, and return it.
 
         Raises `UpstreamError` where looks have been refused for a minute.
         """
-        if self._looks:
-            await trio.sleep(min(_FIRST_WAIT * 1.5 ** min(self._looks - 1, 10), _LONGEST_WAIT))
-        self._looks += 1
-        try:
-            found = await self._stored.look_up(self.id or "", seconds=IDLE)
-        except UpstreamError as error:
-            now = trio.current_time()
-            self._refused_since = math.inf if _passes(error) else min(self._refused_since, now)
-            if error.code == TOO_LONG or now - self._refused_since >= _REFUSED_FOR:
-                if error.status == HTTPStatus.NOT_FOUND:  # the 404 is about the request, and names the model
-                    raise UnusableReply(GONE, maybe_paid=True) from error
-                error.maybe_paid = True
-                raise
-            self.tell(f"the response cannot be looked up: {error.message}")
-            return {}
-        self._refused_since = math.inf
-        self.tell("waiting at the API" if found.get("status") == "queued" else "working")
-        return found
+        pause, refused_since = _FIRST_WAIT, math.inf
+        while True:
+            try:
+                found = await self._stored.look_up(self.id or "", seconds=IDLE)
+            except UpstreamError as error:
+                now = trio.current_time()
+                refused_since = math.inf if _passes(error) else min(refused_since, now)
+                if error.code == TOO_LONG or now - refused_since >= _REFUSED_FOR:
+                    if error.status == HTTPStatus.NOT_FOUND:  # the 404 is about the request, and names the model
+                        raise UnusableReply(GONE, maybe_paid=True) from error
+                    error.maybe_paid = True
+                    raise
+                self.tell(f"the response cannot be looked up: {error.message}")
+            else:
+                if has_ended(found):
+                    return found
+                refused_since = math.inf
+                self.tell("waiting at the API" if found.get("status") == "queued" else "working")
+            await trio.sleep(pause)
+            pause = min(pause * 1.5, _LONGEST_WAIT)
 
     async def _sending(self) -> None:
         if self._watcher.on_send is not None:

@@ -348,7 +348,7 @@ async def test_a_limit_of_the_day_that_is_used_up_is_a_failure(examine: Doctor, 
 
 async def test_how_many_runs_go_on_at_the_api_is_told(examine: Doctor, tmp_path: Path) -> None:
     row = Row(id="run_1", account="a", digest="d", model="m", created=1e9, may_take=1.0)
-    RunsFile(tmp_path).add(row, join=False, most=None)
+    RunsFile(tmp_path).add(row, may_join=lambda _: False, most=None)
     report = await examine("--offline", MCP_TOOLSETS="answer,research", RESEARCH_STATE_DIR=str(tmp_path))
     report.line("ok", "state", "1 run going on at the API")
 

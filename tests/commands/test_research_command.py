@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -136,10 +136,8 @@ async def test_a_list_tells_how_runs_have_ended_that_nobody_followed(api: FakeAp
     settings = load_settings(os.environ, toolsets="answer,research").settings
     async with open_research(settings) as research:
         run = await research.start("Why?")
-        async with aclosing(research.events(run)) as views:
-            async for view in views:
-                if view.stage == "working":
-                    break
+        while (await research.result(run)).stage != "working":  # noqa: ASYNC110
+            await trio.sleep(0.01)
     for response in api.stored.responses.values():
         response.interval = 0.0
     code, out, err = await command("research", "list", "--json")

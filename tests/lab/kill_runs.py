@@ -27,7 +27,7 @@ from typing import Any
 
 import trio
 
-from responses_mcp.research.rows import ID_SECONDS
+from responses_mcp.research.runs import ID_SECONDS
 from responses_mcp.testing import FakeApi, open_fake_api
 from responses_mcp.testing.client import McpClient
 from responses_mcp.usage.ledger import FILE

@@ -5,7 +5,6 @@ A run ends with a word on it, other runs go on, and the answer that was paid for
 
 import json
 from collections.abc import Callable
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -68,10 +67,8 @@ async def answered(upstream: Upstream, folder: Path, **options: Any) -> tuple[Ru
 
 async def has_id(research: Research, run: str) -> None:
     """Wait until a run would outlive its process."""
-    async with aclosing(research.events(run)) as views:
-        async for view in views:
-            if view.stage == "working":
-                return
+    while (await research.result(run)).stage != "working":  # noqa: ASYNC110
+        await trio.sleep(0.01)
 
 
 @dataclass
@@ -805,14 +802,14 @@ def test_a_schema_that_is_nested_too_deeply_is_refused_before_anything_is_sent()
     for _ in range(200):
         schema = {"type": "object", "properties": {"a": schema}}
     with pytest.raises(BadArgument, match="nested"):
-        checked("why?", output_schema=schema)
+        checked({"output_schema": schema})
 
 
 @pytest.mark.parametrize("domain", ["../x", ".", "!!!", "https://"])
 @pytest.mark.parametrize("name", ["domains", "blocked_domains"])
 def test_what_is_no_domain_is_refused_before_anything_is_sent(name: str, domain: str) -> None:
     with pytest.raises(BadArgument, match=f"{name} has .* is no domain"):
-        checked("why?", **{name: ["a.jp", domain]})
+        checked({name: ["a.jp", domain]})
 
 
 # Silence, and what the API does not keep

@@ -10,7 +10,7 @@
 import itertools
 import sqlite3
 from collections.abc import Callable
-from contextlib import aclosing, closing
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -450,15 +450,6 @@ async def test_whoever_waits_is_told_the_phases_and_all_get_the_same(tmp_path: P
     assert told[0] == "asking gpt-5.2"
     assert {"searching", "searched: why?", "writing"} <= set(told)
     assert len(set(map(repr, views))) == 1
-
-
-async def test_events_tell_each_phase_and_at_last_the_end(tmp_path: Path) -> None:
-    async with researching(slow(), tmp_path) as research:
-        run_id = await research.start("why?")
-        async with aclosing(research.events(run_id)) as events:
-            seen = [view async for view in events]
-    assert [view.running for view in seen] == [True] * (len(seen) - 1) + [False]
-    assert len({(view.phase, view.stage) for view in seen}) == len(seen)
 
 
 async def test_the_same_question_joins_a_run_that_goes_on_and_none_that_has_ended_or_was_cancelled(

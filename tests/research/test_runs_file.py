@@ -8,22 +8,14 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from responses_mcp.research import runs_file
-from responses_mcp.research.runs_file import (
-    FILE,
-    GOES_ON,
-    SAME_REQUEST,
-    UNSENT,
-    UNTOLD,
-    Row,
-    RunsFile,
-    RunsFileUnusable,
-)
+from responses_mcp.research.runs_file import FILE, Row, RunsFile, RunsFileUnusable
 from responses_mcp.state_file import StateFile
 
 NOW = 1e9
@@ -59,15 +51,20 @@ def row(name: str = "run_1", **changes: Any) -> Row:
 
 
 def add(file: RunsFile, new: Row, *, join: bool = True) -> Row:
-    added = file.add(new, join=join, most=None)
+    added = file.add(new, may_join=lambda _: join, most=None)
     assert added is not None
     return added
 
 
-def test_a_row_comes_back_as_it_was_written(file: RunsFile) -> None:
+def sent(found: Row) -> Row | None:
+    return replace(found, sent=NOW) if found.is_unsent else None
+
+
+def test_a_row_comes_back_as_it_was_written_to_its_account_alone(file: RunsFile) -> None:
     whole = row(
         sent=NOW + 0.5,
         ended=NOW + 1,
+        status="failed",
         reason="why — 理由",
         maybe_paid=True,
         confirmed=True,
@@ -81,82 +78,35 @@ def test_a_row_comes_back_as_it_was_written(file: RunsFile) -> None:
         client="クライアント",
     )
     assert add(file, whole) == whole
-    assert file.get("run_1", "mine") == whole
-    assert file.recent("mine", 10) == [whole]
-
-
-def test_runs_of_another_account_are_not_seen(file: RunsFile) -> None:
-    add(file, row())
-    assert file.get("run_1", "theirs") is None
-    assert file.recent("theirs", 10) == []
+    assert [file.get("run_1", "mine"), *file.recent("mine", 10)] == [whole, whole]
+    assert [file.get("run_1", "theirs"), *file.recent("theirs", 10)] == [None]
     assert add(file, row("run_2", account="theirs")).id == "run_2"
 
 
-def test_the_same_request_joins_a_run_that_goes_on_unless_it_is_cancelled_ended_or_not_wanted(file: RunsFile) -> None:
+def test_the_same_request_joins_a_run_that_goes_on_if_it_may(file: RunsFile) -> None:
     add(file, row())
     assert add(file, row("run_2")).id == "run_1"
     assert add(file, row("run_3", digest="other")).id == "run_3"
     assert add(file, row("run_4"), join=False).id == "run_4"
-    besides = file.add(row("run_6"), join=True, most=None, besides={"run_1", "run_4"})
-    assert besides is not None
-    assert besides.id == "run_6"
-    for name, change in (
-        ("run_1", {"cancel_asked": True}),
-        ("run_4", {"status": "completed"}),
-        ("run_6", {"status": "x"}),
-    ):
-        assert file.change(row(name), GOES_ON, **change)
+    for name in ("run_1", "run_4"):
+        assert file.change(row(name), lambda found: replace(found, status="completed"))
     assert add(file, row("run_5")).id == "run_5"
-
-
-def test_a_run_that_the_api_does_not_keep_is_joined_by_the_process_that_sends_it_alone(file: RunsFile) -> None:
-    add(file, row(kept=False))
-    assert add(file, row("run_2", kept=False)).id == "run_2"
-    again = file.add(row("run_3"), join=True, most=None, here={"run_1"})
-    assert again is not None
-    assert again.id == "run_1"
 
 
 def test_only_so_many_runs_of_research_go_on(file: RunsFile) -> None:
     add(file, row(tool="answer"), join=False)
-    assert file.add(row("run_2"), join=False, most=1) is not None
-    assert file.add(row("run_3"), join=False, most=1) is None
-    assert file.add(row("run_4"), join=False, most=None) is not None
+    added = [file.add(row(f"run_{most}"), may_join=lambda _: False, most=most) for most in (2, 1, None)]
+    assert [None if each is None else each.id for each in added] == ["run_2", None, "run_None"]
 
 
-FAILED = {"status": "failed", "maybe_paid": True}
-SENT = {"sent": NOW}
-
-
-@pytest.mark.parametrize(
-    ("before", "only", "is_done"),
-    [
-        ({}, UNSENT, True),
-        (SENT, UNSENT, False),
-        ({"status": "cancelled"}, UNSENT, False),
-        (SENT, SAME_REQUEST, False),
-        (SENT, GOES_ON, True),
-        (FAILED, GOES_ON, False),
-        (SENT, UNTOLD, True),
-        (FAILED, UNTOLD, True),
-        ({**FAILED, "confirmed": True}, UNTOLD, False),
-        ({"status": "failed"}, UNTOLD, False),
-        ({"status": "completed", "maybe_paid": True}, UNTOLD, False),
-    ],
-)
-def test_a_step_is_done_only_where_its_condition_holds(
-    before: dict[str, Any], only: str, is_done: bool, file: RunsFile
-) -> None:
-    add(file, row(**before))
-    assert file.change(row(), only, reason="changed") is is_done
-    assert (found := file.get("run_1", "mine")) is not None
-    assert (found.reason == "changed") is is_done
-
-
-def test_what_was_sent_and_has_gone_is_added_again_and_nothing_else(file: RunsFile) -> None:
-    assert file.change(row(sent=NOW), SAME_REQUEST, response_id="resp_1")
-    assert not file.change(row("run_2"), UNSENT, sent=NOW)
-    assert [(each.id, each.response_id) for each in file.recent("mine", 5)] == [("run_1", "resp_1")]
+def test_a_step_is_done_where_the_row_allows_it_also_to_one_that_was_sent_and_has_gone(file: RunsFile) -> None:
+    add(file, row())
+    assert file.change(row(), sent) == file.get("run_1", "mine") == row(sent=NOW)
+    assert file.change(row(), sent) is None
+    assert file.change(row("run_2"), sent) is None
+    known = row("run_3", sent=NOW)
+    assert file.change(known, lambda found: replace(found, response_id="resp_1")) is not None
+    assert [(each.id, each.response_id) for each in file.recent("mine", 5)] == [("run_1", None), ("run_3", "resp_1")]
 
 
 def test_old_runs_are_forgotten_unless_they_go_on_and_so_are_files_moved_aside(file: RunsFile, clock: Clock) -> None:
@@ -205,7 +155,7 @@ def test_a_file_that_can_be_opened_for_reading_alone_is_read(file: RunsFile, mon
 
 
 @pytest.mark.parametrize(
-    "use", [lambda file: file.change(row(), UNSENT, sent=NOW), lambda file: add(file, row(os.urandom(4).hex())).id]
+    "use", [lambda file: file.change(row(), sent) is not None, lambda file: add(file, row(os.urandom(4).hex())).id]
 )
 def test_many_at_once_agree_on_one(use: Callable[[RunsFile], object], file: RunsFile) -> None:
     if "change" in use.__code__.co_names:
@@ -409,9 +359,9 @@ def test_a_lock_that_another_process_keeps_is_waited_for_and_then_told(
     with closing(sqlite3.connect(file.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(RunsFileUnusable, match="another process holds its lock"):
-            file.change(row(), GOES_ON, sent=NOW)
+            file.change(row(), sent)
         other.execute("ROLLBACK")
-    assert file.change(row(), GOES_ON, sent=NOW)
+    assert file.change(row(), sent)
 
 
 def test_a_file_that_is_deleted_meanwhile_is_made_anew(file: RunsFile) -> None:

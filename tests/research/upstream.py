@@ -11,8 +11,7 @@ from typing import Any
 import trio
 
 from responses_mcp.errors import ConnectionFailed
-from responses_mcp.research.rows import InThread
-from responses_mcp.research.runs import Research, open_research
+from responses_mcp.research.runs import InThread, Research, open_research
 from responses_mcp.research.runs_file import FILE
 from responses_mcp.research.view import RunView
 from responses_mcp.responses_api.api import ResponsesApi

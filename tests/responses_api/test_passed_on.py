@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from responses_mcp.asking import open_answers
 from responses_mcp.errors import RequestRefused
-from responses_mcp.research.inquiry import Inquiry, run_body
+from responses_mcp.research.inquiry import Narrowing, run_body
 from responses_mcp.responses_api.request.arguments import Question, SearchQuery
 from responses_mcp.responses_api.request.payload import bare_hosts, request_body, search_body
 from responses_mcp.responses_api.response.parser import Answer, read_answer
@@ -89,10 +89,10 @@ def test_what_one_question_narrows_is_as_it_was_for_the_next() -> None:
     plain = body(EVERYTHING), body(Profile())
     for profile in (EVERYTHING, Profile()):
         body(profile, "a.jp")
-        inquiry = Inquiry(query="q", domains=("a.jp",), blocked_domains=("b.jp",), location={"country": "FR"})
-        schema = replace(inquiry, output_schema={"type": "object"}, stores=("vs_2",))
-        for each in (inquiry, schema):
-            run_body(each, profile, instructions="i", today=TODAY, time_zone="Asia/Tokyo", store=False)
+        plain_one: Narrowing = {"domains": ["a.jp"], "blocked_domains": ["b.jp"], "location": {"country": "FR"}}
+        with_schema: Narrowing = {**plain_one, "output_schema": {"type": "object"}, "stores": ["vs_2"]}
+        for each in (plain_one, with_schema):
+            run_body("q", each, profile, instructions="i", today=TODAY, time_zone="Asia/Tokyo", store=False)
         search_body(SearchQuery(query="q"), profile, today=TODAY, domains=["a.jp"], strict_domains=True)
     assert (body(EVERYTHING), body(Profile())) == plain
 

@@ -26,8 +26,7 @@ from trio._core import _run as trio_run
 from trio.testing import MockClock
 
 from responses_mcp.errors import BadArgument, ConnectionFailed, LimitReached, UpstreamError
-from responses_mcp.research.rows import CANCELS_FOR
-from responses_mcp.research.runs import INTERNAL, Research, open_research
+from responses_mcp.research.runs import CANCELS_FOR, INTERNAL, Research, open_research
 from responses_mcp.research.runs_file import Row, RunsFile, RunsFileUnusable
 from responses_mcp.research.view import RunView
 from responses_mcp.responses_api.api import ResponsesApi

@@ -21,9 +21,8 @@ from responses_mcp.protocol.lifecycle import State, Trigger
 from responses_mcp.protocol.outbox import Outbox
 from responses_mcp.protocol.revisions import BUG, ToolFailure
 from responses_mcp.protocol.session import Session
-from responses_mcp.research.rows import Rows
-from responses_mcp.research.runs_file import Row, RunsFile
-from responses_mcp.research.view import RunView
+from responses_mcp.research.runs import Research
+from responses_mcp.research.runs_file import Row, RunsFile, Step
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.background import Handle, StoredResponses
 from responses_mcp.responses_api.http.network import ConnectionPool, HttpConnection
@@ -286,44 +285,59 @@ def crash_not_contained(original: Any, self: Any, call: Call, outcome: Any) -> N
 # Runs of research
 
 
-@planted(RUNS, "a 500 is asked again", Handle, "_may_repeat")
+@planted(RUNS, "a 500 is taken for a refusal, and asked again", Handle, "_may_repeat")
 def asked_again(original: Any, self: Any, error: UpstreamError) -> bool:
-    return bool(original(self, error)) or error.status == 500
+    again = bool(original(self, error))
+    self.sent = self.sent and error.status != 500
+    return again or not self.sent
 
 
-def _changed(original: Any, self: Any, row: Row, only: str, values: Any, **instead: Any) -> Any:
-    return original(self, row, only, **{**values, **{name: each for name, each in instead.items() if name in values}})
+def _altered(step: Step, **instead: Any) -> Step:
+    return lambda found: None if (new := step(found)) is None else replace(new, **instead)
 
 
 @planted(RUNS, "the row does not say that its request is sent", RunsFile, "change")
-def not_claimed(original: Any, self: Any, row: Row, only: str, **values: Any) -> bool:
-    return values.keys() == {"sent"} or bool(original(self, row, only, **values))
+def not_claimed(original: Any, self: Any, row: Row, step: Step) -> Row | None:
+    claimed: list[Row] = []
+
+    def unwritten(found: Row) -> Row | None:
+        new = step(found)
+        if new is None or new.sent is None or found.sent is not None:
+            return new
+        claimed.append(new)
+        return None
+
+    done: Row | None = original(self, row, unwritten)
+    return claimed[0] if claimed else done
 
 
 @planted(RUNS, "a request is sent again that another process has sent", RunsFile, "change")
-def claimed_twice(original: Any, self: Any, row: Row, only: str, **values: Any) -> bool:
-    return bool(original(self, row, only, **values)) or values.keys() == {"sent"}
+def claimed_twice(original: Any, self: Any, row: Row, step: Step) -> Any:
+    def again(found: Row) -> Row | None:
+        new = step(replace(found, sent=None))
+        return step(found) or (None if new is None or new.sent is None else new)
+
+    return original(self, row, again)
 
 
 @planted(RUNS, "the id is not written", RunsFile, "change")
-def id_not_kept(original: Any, self: Any, row: Row, only: str, **values: Any) -> Any:
-    return _changed(original, self, row, only, values, response_id=None)
+def id_not_kept(original: Any, self: Any, row: Row, step: Step) -> Any:
+    return original(self, row, _altered(step, response_id=None))
 
 
 @planted(RUNS, "what may have been paid for is not written", RunsFile, "change")
-def called_free(original: Any, self: Any, row: Row, only: str, **values: Any) -> Any:
-    return _changed(original, self, row, only, values, maybe_paid=False)
+def called_free(original: Any, self: Any, row: Row, step: Step) -> Any:
+    return original(self, row, _altered(step, maybe_paid=False))
 
 
-@planted(RUNS, "runs of lost servers stay where they are", Rows, "_look_without_id")
-async def left_alone(original: Any, self: Any, row: Row, view: RunView) -> RunView:
+@planted(RUNS, "runs of lost servers stay where they are", Research, "_look_without_id")
+async def left_alone(original: Any, self: Any, row: Row, now: float) -> None:
     await trio.lowlevel.checkpoint()
-    return view
 
 
 @planted(RUNS, "a later reader sees another result", RunsFile, "change")
-def own_clock(original: Any, self: Any, row: Row, only: str, **values: Any) -> Any:
-    return _changed(original, self, row, only, values, ended=None)
+def own_clock(original: Any, self: Any, row: Row, step: Step) -> Any:
+    return original(self, row, _altered(step, ended=None))
 
 
 @planted(RUNS, "a cancel stops nothing", StoredResponses, "cancel")
