@@ -164,19 +164,18 @@ class _Loading:
         if asked is not None:
             places = [expanded(str(asked), self.home, windows=self.windows)]
         for path in places:
-            text = read_text(path, LIMIT)
-            if isinstance(text, Unread) and text.missing:
-                continue
             self.file = f"yaml:{path}"
-            if isinstance(text, Unread):
-                what = f"config file: expected a YAML file in UTF-8 of at most {LIMIT // 1024} KiB, got {text.reason}"
-                self.findings.problem(what, self.where(self.file), "give the path of such a file or cure this one")
-            else:
+            text = read_text(path, LIMIT)
+            if not isinstance(text, Unread):
                 from responses_mcp.settings.yaml_file import values_in  # noqa: PLC0415 - the only way to PyYAML
 
                 found = values_in(text, self.where(self.file), self.environ, self.findings)
                 self.given = {key: _Given(self.file, value) for key, value in found.items()}
-            return
+                return
+            if not text.missing:
+                what = f"config file: expected a YAML file in UTF-8 of at most {LIMIT // 1024} KiB, got {text.reason}"
+                self.findings.problem(what, self.where(self.file), "give the path of such a file or cure this one")
+                return
         self.file = f"yaml:{places[0]}" if places else "yaml:"
         if asked is not None:
             what = f"config file: expected a YAML file, but there is none at {self.where(self.file)}"
@@ -231,12 +230,7 @@ class _Loading:
         try:
             self.values[key], self.sources[key] = self._read(setting, given), given.source
         except BadValue as bad:
-            if bad.within is None:
-                self.refuse(key, bad)
-                return
-            within = float(bad.within) if setting.form.kind == "number" else bad.within
-            self.values[key], self.sources[key] = within, given.source
-            self.warn(key, f"expected {setting.expected}, got {bad.got}, so {bad.within} is used", _cure(given.source))
+            self.refuse(key, bad)
 
     def _fall_back(self, setting: Setting) -> None:
         self.values[setting.key] = self.values.get(setting.above, setting.default)
@@ -259,16 +253,21 @@ class _Loading:
         return str(absolute(path) if setting.form.kind == "folder" else path)
 
     def refuse(self, key: str, bad: BadValue, expected: str = "") -> None:
-        """Report a value as a problem, with what stands in for it in its place."""
+        """Report a value that does not count: a number out of range as a warning, all else as a problem."""
         setting, source = BY_KEY[key], self.given[key].source if key in self.given else self.file
-        cure = bad.cure or _cure(source)
+        what, cure = (
+            f"expected {expected or setting.expected}, got {bad.got}",
+            bad.cure or _CURES[source.partition(":")[0]],
+        )
+        if bad.within is not None:
+            self.values[key] = float(bad.within) if setting.form.kind == "number" else bad.within
+            self.sources[key] = source
+            self.warn(key, f"{what}, so {bad.within} is used", cure)
+            return
         if bad.got == UNFILLED and source.startswith("env:"):
-            cure = (
-                f"set {source.removeprefix('env:')} where the client is started, or take it out of the client's entry"
-            )
-        what = f"{key}: expected {expected or setting.expected}, got {bad.got}"
-        self.findings.problem(what, self.where(source), cure)
+            cure = f"set {source[4:]} where the client is started, or take it out of the client's entry"
         self._fall_back(setting)
+        self.findings.problem(f"{key}: {what}", self.where(source), cure)
 
     def warn(self, key: str, what: str, cure: str) -> None:
         """Report what is odd about a value that is given."""
@@ -366,7 +365,3 @@ def _finish_instructions(loading: _Loading) -> None:
     elif key not in loading.given:
         cure = "add the path or set the source to builtin"
         loading.refuse(key, BadValue("none", cure=cure), "the path of a file, because policy.system.source is file")
-
-
-def _cure(source: str) -> str:
-    return _CURES[source.partition(":")[0]]

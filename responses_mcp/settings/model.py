@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
-from responses_mcp.settings import setting as form
-from responses_mcp.settings.setting import Between, Env, one_of
+from responses_mcp.settings.setting import ENV_NAME, MOST_ITEMS, Between, Env, Form
 
 SEARCH_EFFORT = "low"  # what the profile `search` has of its own; the rest it takes from `answer`
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -23,7 +22,9 @@ FileType = Literal["md", "markdown", "mdx", "txt", "rst", "adoc", "org", "html",
 FILE_TYPES: tuple[FileType, ...] = get_args(FileType)  # which manuals can be served
 SERVICE_TIERS = ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast")
 
-_EXCLUDED = ("node_modules", "__pycache__", ".venv")
+OWN_MEMBERS = ("model", "input", "instructions", "tools", "stream", "background", "include", "previous_response_id")
+"""Members of a request's body that the server writes itself."""
+
 _LARGE = 2**40
 _CALL_MS = Between(1, 86_400_000, default_below=True)  # a day
 _RUN_MS = Between(1, 604_800_000, default_below=True)
@@ -34,14 +35,30 @@ _MONEY = Between(0, 1_000_000)  # US dollars
 _MESSAGE = Between(0, _LARGE, least=4096)
 _COUNT = Between(0, _LARGE)
 
-_EFFORT = one_of(*EFFORTS)
-_VERBOSITY = one_of(*VERBOSITIES)
-_Text = Annotated[str, form.TEXT]
-_Address = Annotated[str, form.URL]
-_File = Annotated[str, form.FILE]
-_Folder = Annotated[str, form.FOLDER]
-_Names = Annotated[tuple[str, ...], form.NAMES]
-_Domains = Annotated[tuple[str, ...], form.DOMAINS]
+_PATH = r"(?=.*\S)(?![\"'])[^\x00-\x1f\x7f]{1,4096}"  # cmd.exe keeps quotation marks in a variable
+_NAME = r"[^\s,\x00-\x1f\x7f]{1,253}"
+_STORE = r"[^\s,=]{1,100}=[^\s,]{1,150}"
+_WRITTEN = "remove it, since the server writes it itself"
+_OF_FILES = (("type", _WRITTEN), ("score_threshold", "write ranking_options.score_threshold"))
+
+_EFFORT = Form("text", "one of", choices=EFFORTS)
+_VERBOSITY = Form("text", "one of", choices=VERBOSITIES)
+_ZONE = Form("time_zone", "the name of a time zone, such as Europe/Berlin or UTC")
+_TOOLSETS = Form("list", "a list of toolset names", choices=("answer", "manuals", "search", "research"))
+_FORMATS = Form("list", f"a list of at most {MOST_ITEMS} names", choices=FILE_TYPES)
+_STORES = Form("list", f"a list of at most {MOST_ITEMS} vector stores as name=id, such as docs=vs_0123", _STORE)
+_HEADERS = Form("headers", "a mapping of header names to names of environment variables")
+_PRICES = Form("prices", "a mapping of model ids to mappings with input, output and maybe cached_input, web_search")
+_REQUEST = Form("members", "members of the body of a request", wrong=tuple((name, _WRITTEN) for name in OWN_MEMBERS))
+_WEB_SEARCH = Form("members", "members of the tool that searches the web", wrong=(("type", _WRITTEN),))
+_FILE_SEARCH = Form("members", "members of the tool that searches files", wrong=_OF_FILES)
+
+_Text = Annotated[str, Form("text", "text without blanks")]
+_Address = Annotated[str, Form("url", "an absolute https URL with a host and without query or fragment")]
+_File = Annotated[str, Form("path", "the path of a file", _PATH)]
+_Folder = Annotated[str, Form("folder", "the path of a folder", _PATH)]
+_Names = Annotated[tuple[str, ...], Form("list", f"a list of at most {MOST_ITEMS} names", _NAME)]
+_Domains = Annotated[tuple[str, ...], Form("list", f"a list of at most {MOST_ITEMS} domain names", _NAME)]
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -57,7 +74,7 @@ class Profile:
         str,
         _EFFORT,
         Env("ANSWER_EFFORT"),
-        "Reasoning effort. If the model refuses it, the nearest that it has is used.",
+        "Reasoning effort. If a model refuses it, the nearest that it has is used.",
     ] = "medium"
     verbosity: Annotated[str, _VERBOSITY, Env("ANSWER_VERBOSITY"), "Length of the answer, for models that know it."] = (
         "medium"
@@ -70,18 +87,18 @@ class Profile:
     blocked_domains: Annotated[_Domains, "Domains that are neither searched nor cited, subdomains included."] = ()
     request: Annotated[
         Mapping[str, Any],
-        form.REQUEST,
+        _REQUEST,
         "Members of the body of each request: `max_output_tokens`, `max_tool_calls`, `service_tier`, `store` and "
-        f"others. Not those that the server writes itself: `{'`, `'.join(form.OWN_MEMBERS)}`.",
+        f"others. Not those that the server writes itself: `{'`, `'.join(OWN_MEMBERS)}`.",
     ] = field(default_factory=_nothing, hash=False)
     web_search: Annotated[
         Mapping[str, Any],
-        form.WEB_SEARCH,
-        "Members of the tool that searches the web: `search_context_size`, `user_location`, `filters` and others.",
+        _WEB_SEARCH,
+        "Members of the tool that searches the web: `search_context_size`, `user_location` and others.",
     ] = field(default_factory=_nothing, hash=False)
     file_search: Annotated[
         Mapping[str, Any],
-        form.FILE_SEARCH,
+        _FILE_SEARCH,
         "Members of the tool that searches files: `vector_store_ids`, without which no file is searched, "
         "`max_num_results`, `ranking_options` and others. Not for `search`.",
     ] = field(default_factory=_nothing, hash=False)
@@ -107,13 +124,13 @@ class Profile:
 class OpenAISettings:
     """Where the API is and how to be let in. `api_key` and `headers` hold secrets, which no output shows."""
 
-    api_key_env: Annotated[str, form.ENV_NAME, "Environment variable that holds the API key."] = "OPENAI_API_KEY"
+    api_key_env: Annotated[str, ENV_NAME, "Environment variable that holds the API key."] = "OPENAI_API_KEY"
     allow_http: Annotated[bool, "Let `openai.base_url` be http on a host that is not loopback."] = False
     base_url: Annotated[
         _Address, Env("OPENAI_BASE_URL"), "Where the API is: https, or http as `openai.allow_http` says."
     ] = "https://api.openai.com/v1"
     headers_env: Annotated[
-        Mapping[str, str], form.HEADERS, "Extra request headers: name to the environment variable of its value."
+        Mapping[str, str], _HEADERS, "Extra request headers: name to the environment variable of its value."
     ] = field(default_factory=_nothing)
     api_key: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=_nothing, repr=False)
@@ -132,10 +149,7 @@ class RequestSettings:
         int, _CALL_MS, Env("OPENAI_API_TIMEOUT"), "Milliseconds for a call, all retries included."
     ] = 300_000
     handoff_ms: Annotated[
-        int,
-        _HOUR_MS,
-        "Milliseconds after which a call of an answer tool becomes a run of research, whose id is its answer; 0 means "
-        "never. Needs the toolset `research`.",
+        int, _HOUR_MS, "Milliseconds after which a call becomes a run of the toolset `research`; 0 means never."
     ] = 0
     task_after_ms: Annotated[
         int, _HOUR_MS, "Milliseconds after which a call in background mode becomes a task, for clients that take tasks."
@@ -195,9 +209,9 @@ class SearchSettings:
 class LocaleSettings:
     """Where the people are who ask."""
 
-    time_zone: Annotated[
-        str, form.TIME_ZONE, Env("MCP_TIME_ZONE"), "Time zone in which a day is today: in hints and dates."
-    ] = "Asia/Tokyo"
+    time_zone: Annotated[str, _ZONE, Env("MCP_TIME_ZONE"), "Time zone in which a day is today: in hints and dates."] = (
+        "Asia/Tokyo"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,10 +271,14 @@ class ManualsSettings:
     """
 
     root: Annotated[_Folder | None, "Folder that holds the manuals; relative to that of the YAML file."] = None
-    exclude: Annotated[_Names, "Patterns of what to leave out, as in a `.gitignore`; `!` keeps some."] = _EXCLUDED
+    exclude: Annotated[_Names, "Patterns of what to leave out, as in a `.gitignore`; `!` keeps some."] = (
+        "node_modules",
+        "__pycache__",
+        ".venv",
+    )
     formats: Annotated[
         tuple[str, ...],
-        form.NAMES._replace(choices=FILE_TYPES),
+        _FORMATS,
         "Types of files to serve; `[md, json]` are those of the contract.",
     ] = FILE_TYPES
     index_dir: Annotated[_Folder | None, "Folder for the index; by default one in the user's cache folder."] = None
@@ -281,7 +299,7 @@ class ResearchSettings:
     keep_days: Annotated[int, Between(1, 365), "Days for which a run can be asked for."] = 7
     max_running: Annotated[int, Between(1, 1_000), "Runs at once, of all servers; more are refused."] = 8
     timeout_ms: Annotated[int, _RUN_MS, "Milliseconds for a run once it is sent; then it is cancelled."] = 3_600_000
-    stores: Annotated[tuple[str, ...], form.STORES, "Vector stores that a question may have searched."] = ()
+    stores: Annotated[tuple[str, ...], _STORES, "Vector stores that a question may have searched."] = ()
     store: Annotated[bool, "Whether the API keeps runs. `false` ends a run with its server or connection."] = True
 
 
@@ -325,7 +343,7 @@ class ServerSettings:
     line_mode: Annotated[bool, "Answer in lines of JSON from the start. Of the variable only 1 counts."] = False
     toolsets: Annotated[
         tuple[str, ...] | None,
-        form.TOOLSETS,
+        _TOOLSETS,
         "Toolsets to offer; `answer` is always among them, `manuals` needs `manuals.root`. Without a list, `manuals` "
         "come with a root. `search` and `research` are there only where they are listed.",
     ] = None
@@ -358,8 +376,7 @@ class ServerSettings:
     drain_timeout_ms: Annotated[
         int | None,
         _HOUR_MS,
-        "Milliseconds that running calls get to finish after the end of input. Not set, each has the time that it has "
-        "anyway, while somebody reads stdout.",
+        "Milliseconds for running calls after the end of input. Not set, each has its own while somebody reads stdout.",
     ] = None
 
 
@@ -398,7 +415,7 @@ class Settings:
     limits: Annotated[LimitSettings, Env("LIMITS")] = field(default_factory=LimitSettings)
     prices: Annotated[
         Mapping[str, ModelPrice],
-        form.PRICES,
+        _PRICES,
         "Model id to `input`, `output` and, if they differ from the usual, `cached_input` (US dollars per million "
         "tokens) and `web_search` (US dollars per search). They win over the table of the package.",
     ] = field(default_factory=_nothing)

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 from responses_mcp.settings.address import NETWORK_VARIABLES
 from responses_mcp.settings.model import SEARCH_EFFORT, Profile, Settings
 from responses_mcp.settings.setting import PATHS as OF_PATHS
-from responses_mcp.settings.setting import Between, Env, Form, Setting, one_of
+from responses_mcp.settings.setting import Between, Env, Form, Setting
 
 PROFILES: Final = ("answer", "answer_detailed", "answer_quick", "search")
 """Names that `model_profiles` may hold (spec 3.0, and ours); the others take what they lack from the first."""
@@ -62,7 +62,7 @@ def _row(key: str, env: str | None, field: Field[Any]) -> Setting:
     bare = next((each for each in get_args(whole) if each is not NoneType), whole)
     marks += getattr(bare, "__metadata__", ())
     if get_origin(whole) is Literal:
-        marks.append(one_of(*get_args(whole)))
+        marks.append(Form("text", "one of", choices=get_args(whole)))
     form = next((mark for mark in marks if isinstance(mark, Form)), None) or _OF_TYPES[bare]
     bounds = next((mark for mark in marks if isinstance(mark, Between)), Between(0, 0))
     doc = next(mark for mark in marks if isinstance(mark, str))

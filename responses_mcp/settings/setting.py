@@ -11,16 +11,13 @@ from typing import Final, Literal, NamedTuple, TypeGuard
 from responses_mcp.secrets import is_unfilled
 from responses_mcp.settings.findings import Findings
 
-Kind = Literal["integer", "number", "boolean", "text", "url", "time_zone", "path", "folder", "list", "mapping"]
+Kind = Literal[
+    "integer", "number", "boolean", "text", "url", "time_zone", "path", "folder", "list",
+    "members", "headers", "prices",
+]  # fmt: skip
 
 MOST_ITEMS: Final = 100
 """The web search tool takes no more allowed domains than this."""
-
-OWN_MEMBERS: Final = (
-    *("model", "input", "instructions", "tools", "stream"),
-    *("background", "include", "previous_response_id"),
-)
-"""Members of a request's body that the server writes itself."""
 
 _WORDS: Final = {"yes": True, "on": True, "no": False, "off": False}  # which YAML 1.1 takes for booleans
 ON_OFF: Final = {**_WORDS, "true": True, "1": True, "false": False, "0": False}
@@ -28,8 +25,6 @@ NUMBERS: Final = ("integer", "number")
 PATHS: Final = ("path", "folder")
 
 _NUMBER: Final = r"[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})"
-_PATH: Final = r"(?=.*\S)(?![\"'])[^\x00-\x1f\x7f]{1,4096}"  # cmd.exe keeps quotation marks in a variable
-_NAME: Final = r"[^\s,\x00-\x1f\x7f]{1,253}"
 _HEADER: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}"
 _OF_THE_REQUEST: Final = (
     *("connection", "content-length", "content-type", "expect", "host", "keep-alive", "proxy-connection"),
@@ -67,39 +62,7 @@ class Form(NamedTuple):
     wrong: tuple[tuple[str, str], ...] = ()
 
 
-TEXT: Final = Form("text", "text without blanks")
-URL: Final = Form("url", "an absolute https URL with a host and without query or fragment")
 ENV_NAME: Final = Form("text", "the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]{0,254}", may_be_key=True)
-TIME_ZONE: Final = Form("time_zone", "the name of a time zone, such as Europe/Berlin or UTC")
-FILE: Final = Form("path", "the path of a file", _PATH)
-FOLDER: Final = Form("folder", "the path of a folder", _PATH)
-NAMES: Final = Form("list", f"a list of at most {MOST_ITEMS} names", _NAME)
-DOMAINS: Final = Form("list", f"a list of at most {MOST_ITEMS} domain names", _NAME)
-STORES: Final = Form(
-    "list",
-    f"a list of at most {MOST_ITEMS} vector stores as name=id, such as docs=vs_0123",
-    r"[^\s,=]{1,100}=[^\s,]{1,150}",
-)
-TOOLSETS: Final = Form("list", "a list of toolset names", choices=("answer", "manuals", "search", "research"))
-HEADERS: Final = Form("mapping", "a mapping of header names to names of environment variables")
-PRICES: Final = Form(
-    "mapping", "a mapping of model ids to mappings with input, output and maybe cached_input, web_search"
-)
-_WRITTEN: Final = "remove it, since the server writes it itself"
-REQUEST: Final = Form(
-    "mapping", "members of the body of a request", wrong=tuple((name, _WRITTEN) for name in OWN_MEMBERS)
-)
-WEB_SEARCH: Final = Form("mapping", "members of the tool that searches the web", wrong=(("type", _WRITTEN),))
-FILE_SEARCH: Final = Form(
-    "mapping",
-    "members of the tool that searches files",
-    wrong=(("type", _WRITTEN), ("score_threshold", "write ranking_options.score_threshold")),
-)
-
-
-def one_of(*choices: str) -> Form:
-    """Return the form of a text that is one of these words."""
-    return Form("text", "one of", choices=choices)
 
 
 class Env(NamedTuple):
@@ -188,14 +151,13 @@ def read(setting: Setting, value: object, findings: Findings) -> object:
         items: object = names_in(value) if isinstance(value, str) else value
         if is_list(items):
             return _list(form, items, findings)
-    elif kind == "mapping":
+    elif kind in {"members", "headers", "prices"}:
         if is_mapping(value):
             return _mapping(form, value, findings)
-    elif kind == "url":
-        if isinstance(value, str):
-            return value  # `checked_base_url` reads it
-    else:
+    elif kind != "url":
         return _text(form, value, findings)
+    elif isinstance(value, str):
+        return value  # `checked_base_url` reads it
     raise BadValue(findings.described(value))
 
 
@@ -241,9 +203,9 @@ def _list(form: Form, items: list[object], findings: Findings) -> tuple[str, ...
 
 
 def _mapping(form: Form, tree: Mapping[str, object], findings: Findings) -> Mapping[str, object]:
-    if form is HEADERS:
+    if form.kind == "headers":
         return {header: _header(header, name, findings) for header, name in tree.items() if name is not None}
-    if form is PRICES:
+    if form.kind == "prices":
         return {model: _price(model, given, findings) for model, given in tree.items() if given is not None}
     for name, cure in form.wrong:
         if name in tree:
