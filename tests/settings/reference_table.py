@@ -12,15 +12,8 @@ BEGIN: Final = "<!-- settings table: begin (python -m tests.settings.reference_t
 END: Final = "<!-- settings table: end -->"
 
 FIRST: Final = (
-    "openai.base_url",
-    "model_profiles.*.model",
-    "model_profiles.*.reasoning_effort",
-    "model_profiles.*.verbosity",
-    "request.timeout_ms",
-    "policy.max_citations",
-    "server.toolsets",
-    "manuals.root",
-    "limits.session_cost_usd",
+    *("openai.base_url", "model_profiles.*.model", "model_profiles.*.reasoning_effort", "model_profiles.*.verbosity"),
+    *("request.timeout_ms", "policy.max_citations", "server.toolsets", "manuals.root", "limits.session_cost_usd"),
     "server.debug",
 )
 """The settings that matter to most people."""

@@ -8,28 +8,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from responses_mcp.settings import EFFORTS, VERBOSITIES, LoadedSettings, load_settings, show_config
-from responses_mcp.settings.schema import SETTINGS
-from responses_mcp.settings.setting import TOOLSETS
+from responses_mcp.settings.schema import BY_KEY, SETTINGS
 from tests.settings.loading import value_of
 
 NAMES = [setting.env for setting in SETTINGS if setting.env]
 VARIABLES = [*NAMES, "OPENAI_API_KEY", "REQUERY_ATTEMPTS", "A_NAME", "APPDATA", "LOCALAPPDATA", "XDG_CACHE_HOME"]
-words = [
-    "1",
-    "0",
-    "0.5",
-    "true",
-    "answer",
-    "manuals",
-    "high",
-    "https://h",
-    "http://[",
-    "~",
-    "~/x",
-    "*",
-    "${A}",
-    "sk-abcdefghijk",
-]
+words = ["1", "0", "0.5", "true", "answer", "manuals", "high", "https://h", "http://[", "~", "~/x", "*", "${A}"]
+words += ["sk-abcdefghijk"]
 texts = st.one_of(st.text(max_size=40), st.integers().map(str), st.sampled_from(words))
 environs = st.dictionaries(st.sampled_from(VARIABLES), texts, max_size=6)
 
@@ -97,7 +82,7 @@ def check(loaded: LoadedSettings) -> None:
         assert profile.verbosity in VERBOSITIES
     assert found.openai.base_url.lower().startswith(("https://", "http://"))
     assert not found.openai.base_url.endswith("/")
-    assert found.server.toolsets is None or set(found.server.toolsets) <= set(TOOLSETS.choices)
+    assert found.server.toolsets is None or set(found.server.toolsets) <= set(BY_KEY["server.toolsets"].form.choices)
     assert ("manuals" in found.toolsets) <= (found.manuals.root is not None)
     assert found.server.toolsets is None or found.toolsets == found.server.toolsets
     assert set(found.openai.headers) == set(found.openai.headers_env)

@@ -27,23 +27,14 @@ model_profiles:
     loaded = clean(load(tmp_path, yaml))
     found, file = loaded.settings.model_profiles, f"yaml:{usual_place(tmp_path)}"
     sources = json.loads(show_config(loaded, "1"))["sources"]
-    request = {
-        "max_output_tokens": 900,
-        "store": False,
-        "reasoning": {"summary": "auto"},
-        "metadata": {"a": {"b": [1, "x", None]}},
-    }
+    kept = {"max_output_tokens": 900, "reasoning": {"summary": "auto"}}
+    request = {**kept, "store": False, "metadata": {"a": {"b": [1, "x", None]}}}
     place = {"user_location": {"type": "approximate", "country": "NO"}}
     assert found["answer"] == Profile(blocked_domains=("a.jp",), request=request, web_search=place)
     assert found["answer_quick"] == found["answer"]
     assert found["answer_detailed"] == Profile(
         blocked_domains=("a.jp",),
-        request={
-            "max_output_tokens": 900,
-            "reasoning": {"summary": "auto"},
-            "metadata": {"c": "on"},
-            "new": "1:30",
-        },
+        request={**kept, "metadata": {"c": "on"}, "new": "1:30"},
         web_search=place,
     )
     assert dict(found["search"].web_search) == {"search_context_size": "low"}

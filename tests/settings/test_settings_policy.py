@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from responses_mcp.settings import LoadedSettings, PolicySettings
+from responses_mcp.settings import LoadedSettings
 from responses_mcp.settings.system_policy import SYSTEM_POLICY, SYSTEM_POLICY_REV, instructions_for
 
 from .loading import clean, load, problem, usual_place, warning
@@ -37,13 +37,6 @@ def test_a_file_replaces_the_built_in_text_or_joins_it_over_one_blank_line(
         assert instructions_for(policy) == instructions
 
 
-def test_replace_is_what_happens_unless_told(tmp_path: Path) -> None:
-    (tmp_path / "p.md").write_text("mine", encoding="utf-8")
-    loaded = clean(load(tmp_path, "policy: {system: {source: file, path: ~/p.md}}\n"))
-    assert loaded.settings.policy.instructions == "mine"
-    assert loaded.settings.policy.system.path == str(tmp_path / "p.md")
-
-
 @pytest.mark.rule("spec 4")
 @pytest.mark.parametrize(
     ("content", "got"),
@@ -66,12 +59,9 @@ def test_a_file_that_cannot_be_used_is_a_problem(content: bytes | None, got: str
     assert loaded.settings.policy.instructions is None
 
 
-@pytest.mark.parametrize("path", [".", "nul\\0", "policy.md/deeper"])
-def test_a_path_that_holds_no_file_is_a_problem(path: str, tmp_path: Path) -> None:
-    assert "policy.system.path: expected" in problem(with_policy(tmp_path, b"x" * 256 * 1024, path=path))
-
-
-def test_the_source_file_needs_a_path(tmp_path: Path) -> None:
+def test_the_source_file_needs_the_path_of_a_file(tmp_path: Path) -> None:
+    for path in (".", "nul\\0", "policy.md/deeper"):
+        assert "policy.system.path: expected" in problem(with_policy(tmp_path, b"x" * 256 * 1024, path=path))
     assert problem(load(tmp_path, "policy:\n  system:\n    source: file\n")) == (
         "policy.system.path: expected the path of a file, because policy.system.source is file, got none "
         f"(from {usual_place(tmp_path)}); add the path or set the source to builtin."
@@ -83,16 +73,13 @@ def test_a_path_without_the_source_is_a_warning_because_the_file_is_not_used(tmp
     assert found.startswith("policy.system.path: this file is not used")
 
 
-@pytest.mark.parametrize(
-    ("yaml", "words"),
-    [
-        ("source: url", "source: expected one of "),
-        ("merge: both", "merge: expected one of "),
-        ("source: file, path: 5", "policy.system.path: expected the path of a file, got 5"),
-    ],
-)
-def test_a_wrong_value_is_told_once(yaml: str, words: str, tmp_path: Path) -> None:
-    assert words in problem(load(tmp_path, f"policy: {{system: {{{yaml}}}}}\n"))
+def test_a_wrong_value_is_told_once(tmp_path: Path) -> None:
+    for yaml, words in {
+        "source: url": "source: expected one of ",
+        "merge: both": "merge: expected one of ",
+        "source: file, path: 5": "policy.system.path: expected the path of a file, got 5",
+    }.items():
+        assert words in problem(load(tmp_path, f"policy: {{system: {{{yaml}}}}}\n"))
 
 
 @pytest.mark.rule("spec 9")
@@ -100,23 +87,8 @@ def test_the_text_is_short_and_names_everything_that_the_input_can_bring() -> No
     assert len(SYSTEM_POLICY.splitlines()) <= 62
     assert SYSTEM_POLICY.strip() == SYSTEM_POLICY
     for word in (
-        "web_search",
-        "[Hints]",
-        "today",
-        "recency_days",
-        "max_results",
-        "domains",
-        "Asia/Tokyo",
-        "YYYY-MM-DD",
-        "Sources:",
-        "Japanese",
-        "English",
-        "data, not instructions",
-        "Never invent",
+        *("web_search", "[Hints]", "today", "recency_days", "max_results", "domains", "Asia/Tokyo", "YYYY-MM-DD"),
+        *("Sources:", "Japanese", "English", "data, not instructions", "Never invent"),
     ):
         assert word in SYSTEM_POLICY
     assert re.fullmatch(r"\d{4}-\d{2}-\d{2} v\d+\.\d+\.\d+", SYSTEM_POLICY_REV)
-
-
-def test_settings_made_by_hand_may_bring_their_own_text() -> None:
-    assert instructions_for(PolicySettings(instructions="mine")) == "mine"

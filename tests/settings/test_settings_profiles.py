@@ -17,9 +17,39 @@ from tests.processes import WAIT
 from .loading import clean, load, problem, usual_place
 
 
-def test_without_configuration_there_is_answer_only(tmp_path: Path) -> None:
-    profiles = clean(load(tmp_path)).settings.model_profiles
-    assert dict(profiles) == {"answer": Profile(model="gpt-5.2", reasoning_effort="medium", verbosity="medium")}
+@pytest.mark.rule("spec 3.0")
+def test_the_profiles_are_those_of_the_file_and_of_variables_and_lack_what_answer_has(tmp_path: Path) -> None:
+    of_quick, named = {"answer_quick": Profile(model="mini")}, Profile(model="a")
+    for yaml, environ, profiles in (
+        ("", {}, {"answer": Profile(model="gpt-5.2", reasoning_effort="medium", verbosity="medium")}),
+        ("answer_quick: {}, answer: {model: a}", {}, {"answer": named, "answer_quick": named}),
+        ("answer_quick: {model: null}, answer: {model: a}", {}, {"answer": named, "answer_quick": named}),
+        ("answer_quick: {verbosity: ~}", {"MODEL_QUICK": "mini"}, {"answer": Profile(), **of_quick}),
+        ("answer: null, answer_quick: ~", {"MODEL_ANSWER": "a", "MODEL_QUICK": "mini"}, {"answer": named, **of_quick}),
+        (
+            "answer: {blocked_domains: [a.jp], background: true}, answer_quick: {blocked_domains: [], background: no}",
+            {"MODEL_DETAILED": "b"},
+            {
+                "answer": Profile(blocked_domains=("a.jp",), background=True),
+                "answer_detailed": Profile(model="b", blocked_domains=("a.jp",), background=True),
+                "answer_quick": Profile(background=False),
+            },
+        ),
+    ):
+        found = clean(load(tmp_path, f"model_profiles: {{{yaml}}}\n", environ)).settings.model_profiles
+        assert dict(found) == profiles
+        with pytest.raises(TypeError):
+            found["answer"] = Profile()  # type: ignore[index]
+
+
+def test_a_wrong_field_counts_as_a_missing_one(tmp_path: Path) -> None:
+    for yaml, environ, key, profile in (
+        ("answer_quick: {reasoning_effort: fast}", {}, "reasoning_effort: expected one of none, ", Profile()),
+        ("answer: {verbosity: low}", {"MODEL_QUICK": "two words"}, "model: expected text ", Profile(verbosity="low")),
+    ):
+        loaded = load(tmp_path, f"model_profiles: {{{yaml}}}\n", environ)
+        assert problem(loaded).startswith(f"model_profiles.answer_quick.{key}")
+        assert loaded.settings.model_profiles["answer_quick"] == profile
 
 
 @pytest.mark.rule("spec 3.0")
@@ -36,13 +66,6 @@ def test_a_profile_takes_what_it_lacks_from_answer_with_its_source(tmp_path: Pat
     assert loaded.sources["model_profiles.answer.reasoning_effort"] == "default"
 
 
-@pytest.mark.parametrize(("name", "profile"), [("MODEL_DETAILED", "answer_detailed"), ("MODEL_QUICK", "answer_quick")])
-def test_a_variable_alone_makes_a_profile(name: str, profile: str, tmp_path: Path) -> None:
-    loaded = clean(load(tmp_path, environ={name: "gpt-5.5", "ANSWER_EFFORT": "high"}))
-    assert loaded.settings.model_profiles[profile] == Profile(model="gpt-5.5", reasoning_effort="high")
-    assert set(loaded.settings.model_profiles) == {"answer", profile}
-
-
 def test_the_profile_of_the_search_thinks_little_unless_it_says_otherwise(tmp_path: Path) -> None:
     environ = {"MODEL_SEARCH": "gpt-5.4-mini", "ANSWER_EFFORT": "high", "ANSWER_VERBOSITY": "high"}
     loaded = clean(load(tmp_path, environ=environ))
@@ -52,13 +75,6 @@ def test_the_profile_of_the_search_thinks_little_unless_it_says_otherwise(tmp_pa
     assert loaded.sources["model_profiles.search.reasoning_effort"] == "default"
     yaml = "model_profiles: {search: {reasoning_effort: medium}}\n"
     assert clean(load(tmp_path, yaml)).settings.model_profiles["search"] == Profile()
-
-
-@pytest.mark.parametrize("fields", ["{}", "{model: null}"])
-def test_an_empty_profile_is_answer_once_more(fields: str, tmp_path: Path) -> None:
-    yaml = f"model_profiles: {{answer_quick: {fields}, answer: {{model: a}}}}\n"
-    profiles = clean(load(tmp_path, yaml)).settings.model_profiles
-    assert profiles["answer_quick"] == profiles["answer"] == Profile(model="a")
 
 
 @pytest.mark.rule("spec 3.0")
@@ -72,11 +88,8 @@ def test_null_removes_answer_which_is_the_only_problem(tmp_path: Path) -> None:
     assert dict(loaded.settings.model_profiles) == {}
     assert loaded.sources["model_profiles.answer"] == f"yaml:{usual_place(tmp_path)}"
     assert "model_profiles.answer.model" not in loaded.sources
-
-
-def test_without_answer_another_profile_takes_what_it_lacks_from_the_defaults(tmp_path: Path) -> None:
     yaml = "model_profiles: {answer: ~, answer_detailed: {model: gpt-5.5}}\n"
-    loaded = load(tmp_path, yaml, {"ANSWER_EFFORT": "high"})
+    loaded = load(tmp_path, yaml, {"ANSWER_EFFORT": "high"})  # which is that of `answer`
     assert [text.partition(": ")[0] for text in loaded.problems] == ["model_profiles.answer"]
     assert dict(loaded.settings.model_profiles) == {"answer_detailed": Profile(model="gpt-5.5")}
 
@@ -113,31 +126,3 @@ def test_what_a_model_does_not_take_is_shown_as_not_sent(tmp_path: Path) -> None
     assert told.startswith(
         "answer asks gpt-4.1 with no effort and no verbosity; answer_detailed asks gpt-5.5 with effort "
     )
-
-
-def test_null_removes_a_profile_but_the_environment_wins_over_null(tmp_path: Path) -> None:
-    yaml = "model_profiles: {answer: null, answer_quick: null}\n"
-    loaded = clean(load(tmp_path, yaml, {"MODEL_ANSWER": "gpt-5.4", "MODEL_QUICK": "gpt-5.4-mini"}))
-    assert dict(loaded.settings.model_profiles) == {
-        "answer": Profile(model="gpt-5.4"),
-        "answer_quick": Profile(model="gpt-5.4-mini"),
-    }
-
-
-def test_a_wrong_field_takes_the_place_of_a_missing_one(tmp_path: Path) -> None:
-    yaml = "model_profiles: {answer: {reasoning_effort: low}, answer_quick: {reasoning_effort: fast}}\n"
-    loaded = load(tmp_path, yaml)
-    assert problem(loaded).startswith("model_profiles.answer_quick.reasoning_effort: expected one of none, ")
-    assert loaded.settings.model_profiles["answer_quick"].reasoning_effort == "low"
-
-
-def test_a_wrong_variable_still_makes_the_profile(tmp_path: Path) -> None:
-    loaded = load(tmp_path, environ={"MODEL_QUICK": "two words"})
-    assert problem(loaded).startswith("model_profiles.answer_quick.model: ")
-    assert loaded.settings.model_profiles["answer_quick"] == Profile()
-
-
-def test_the_profiles_cannot_be_changed(tmp_path: Path) -> None:
-    profiles = load(tmp_path).settings.model_profiles
-    with pytest.raises(TypeError):
-        profiles["answer"] = Profile()  # type: ignore[index]

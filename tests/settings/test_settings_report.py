@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from responses_mcp.settings import LoadedSettings, OpenAISettings, Profile, Settings, show_config
+from responses_mcp.settings import LoadedSettings, OpenAISettings, Profile, RequestSettings, Settings, show_config
 from responses_mcp.settings.system_policy import SYSTEM_POLICY, SYSTEM_POLICY_REV
 
 from .loading import CANARY, load, usual_place
@@ -41,7 +42,8 @@ def test_the_document_is_indented_json_with_the_problems_if_there_are_any(tmp_pa
 def test_every_leaf_has_a_source_and_every_source_a_leaf(tmp_path: Path) -> None:
     yaml = """
 openai: {headers_env: {api-key: AZURE}}
-model_profiles: {answer: {model: gpt-5.4, request: {store: true, metadata: [a]}}, answer_quick: null}
+model_profiles: {answer: {model: gpt-5.4, request: {store: true, metadata: {a: [1]}}}, answer_quick: null}
+prices: {gpt-5.5: {input: 5, output: 30}}
 policy: {system: {source: builtin}}
 """
     everything = {"AZURE": "q7" * 4, "MODEL_DETAILED": "gpt-5.5", "DEBUG": "1", "OPENAI_API_KEY": CANARY}
@@ -58,16 +60,7 @@ policy: {system: {source: builtin}}
 def test_effective_values_are_those_of_the_settings(tmp_path: Path) -> None:
     yaml = "search: {defaults: {domains: [a.jp]}}\nmodel_profiles: {answer_detailed: {verbosity: high}}\n"
     effective = document(load(tmp_path, yaml, {"OPENAI_MAX_RETRIES": "0"}))["effective"]
-    assert effective["request"] == {
-        "timeout_ms": 300000,
-        "handoff_ms": 0,
-        "task_after_ms": 10000,
-        "max_retries": 0,
-        "max_connections": 256,
-        "max_reply_bytes": 8388608,
-        "propagate_trace": False,
-        "trust_env": True,
-    }
+    assert effective["request"] == asdict(RequestSettings(max_retries=0))
     assert effective["search"]["defaults"] == {"recency_days": 60, "max_results": 5, "domains": ["a.jp"]}
     assert effective["model_profiles"]["answer_detailed"] == {
         "model": "gpt-5.2",

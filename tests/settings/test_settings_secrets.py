@@ -38,19 +38,6 @@ def test_a_key_in_its_place_is_kept_and_never_shown(tmp_path: Path) -> None:
     silent(loaded, CANARY, OPAQUE, OPAQUE[::-1], "hushhushhush")
 
 
-def test_a_short_key_or_header_may_be_a_word_of_other_values(tmp_path: Path) -> None:
-    yaml = "openai: {base_url: https://llm.acme.example/v1, headers_env: {OpenAI-Organization: ORG}}\n"
-    environ = {"OPENAI_API_KEY": "lm-studio", "ORG": "acme", "MODEL_ANSWER": "lm-studio/acme-7b", "DEBUG": "/acme.log"}
-    loaded = clean(load(tmp_path, yaml, environ))
-    assert loaded.settings.openai.base_url == "https://llm.acme.example/v1"
-    assert loaded.settings.model_profiles["answer"].model == "lm-studio/acme-7b"
-
-
-def test_the_words_of_a_key_that_was_not_filled_in_are_no_secrets(tmp_path: Path) -> None:
-    environ = {"OPENAI_API_KEY": "put your key here", "MODEL_ANSWER": "gpt-here", "DEBUG": "~/where.log"}
-    assert clean(load(tmp_path, environ=environ)).settings.model_profiles["answer"].model == "gpt-here"
-
-
 @pytest.mark.parametrize(
     "form", ["{}", "x{}", "{} y", "https://u:{}@h", "http://{}.h/?a@b", "https://h/?k={}", "http://{}.h", "/tmp/{}*"]
 )
@@ -85,28 +72,14 @@ def nested(keys: list[str], value: str) -> str:
 @pytest.mark.parametrize(
     "yaml",
     [
-        "{}: a",
-        "a: {}: b",
-        "a: *{}",
-        "a: &{0} b\nb: &{0} c",
-        "a: '{}",
-        "{0}: a\n{0}: b",
-        "request: {{<<: {}}}",
-        "%{}\n---",
-        "- {}",
-        "{}",
-        "!{} a: b",
+        *("{}: a", "a: {}: b", "a: *{}", "a: &{0} b\nb: &{0} c", "a: '{}", "{0}: a\n{0}: b", "request: {{<<: {}}}"),
+        *("%{}\n---", "- {}", "{}", "!{} a: b"),
     ],
 )
 def test_a_key_anywhere_in_a_broken_file_is_not_shown(yaml: str, tmp_path: Path) -> None:
     for key in (CANARY, OPAQUE):
         loaded = load(tmp_path, yaml.format(key) + "\n", {"OPENAI_API_KEY": key})
         silent(loaded, key)
-
-
-@pytest.mark.parametrize("options", [{"debug": CANARY}, {"toolsets": CANARY}, {"toolsets": f"answer,{CANARY}"}])
-def test_a_key_on_the_command_line_is_not_shown(options: dict[str, str], tmp_path: Path) -> None:
-    silent(load(tmp_path, environ={"OPENAI_API_KEY": CANARY}, **options), CANARY)
 
 
 @pytest.mark.rule("spec 5.3")
@@ -120,12 +93,6 @@ def test_a_key_in_the_file_is_a_problem_that_says_where_it_belongs(place: str, t
     assert loaded.settings.openai.api_key is None
     silent(loaded, CANARY)
     silent(load(tmp_path, place.format(OPAQUE)), OPAQUE)
-
-
-def test_a_long_secret_is_masked_before_it_is_cut(tmp_path: Path) -> None:
-    key = "quiet" * 40
-    loaded = load(tmp_path, environ={"OPENAI_API_KEY": key, "OPENAI_MAX_RETRIES": f"x {key}"})
-    assert "quiet" not in problem(loaded)
 
 
 @pytest.mark.parametrize(
@@ -146,26 +113,34 @@ def test_a_key_in_a_mapping_that_is_kept_is_a_finding_that_does_not_show_it(yaml
 
 
 @pytest.mark.parametrize(
-    "text", ["/home/user/task-management-notes", "disk-0123456789", "gpt-5.4-mini", "answer_detailed"]
+    ("yaml", "environ"),
+    [
+        ("openai: {api_key_env: TEAM}", {"OPENAI_API_KEY": OPAQUE, "TEAM": "another-key-of-us"}),
+        ("openai: {api_key_env: TEAM}", {"OPENAI_API_KEY": "another-key-of-us", "TEAM": OPAQUE}),
+        ("openai: {headers_env: {authorization: GATE}}", {"GATE": f"Bearer {OPAQUE}"}),
+        ("", {"OPENAI_API_KEY": f"{OPAQUE}\n"}),
+    ],
 )
-def test_ordinary_words_are_no_keys(text: str) -> None:
-    assert not Findings().may_be_key(text)
+def test_the_key_of_either_variable_is_secret_and_a_header_without_its_scheme(
+    yaml: str, environ: dict[str, str], tmp_path: Path
+) -> None:
+    loaded = load(tmp_path, f"{yaml}\n", {**environ, "MCP_TOOLSETS": f"x{OPAQUE}"})
+    assert "not shown" in problem(loaded)
+    silent(loaded, OPAQUE)
+    silent(load(tmp_path, f"{yaml}\n", environ, debug=OPAQUE, toolsets=f"answer,{OPAQUE}"), OPAQUE)
+    silent(load(tmp_path, f"{yaml}\n", {**environ, "OPENAI_MAX_RETRIES": f"{'x ' * 25}{OPAQUE}"}), OPAQUE)
+
+
+def test_a_short_key_or_one_that_was_not_filled_in_may_be_a_word_of_other_values(tmp_path: Path) -> None:
+    yaml = "openai: {base_url: https://llm.acme.example/v1, headers_env: {OpenAI-Organization: ORG}}\n"
+    environ = {"OPENAI_API_KEY": "lm-studio", "ORG": "acme", "MODEL_ANSWER": "lm-studio/acme-7b", "DEBUG": "/acme.log"}
+    loaded = clean(load(tmp_path, yaml, environ))
+    assert loaded.settings.openai.base_url == "https://llm.acme.example/v1"
+    assert loaded.settings.model_profiles["answer"].model == "lm-studio/acme-7b"
+    clean(load(tmp_path, "", {"OPENAI_API_KEY": "put your key here", "MODEL_ANSWER": "gpt-here", "DEBUG": "~/where"}))
+    for text in ("/home/user/task-management-notes", "disk-0123456789", "gpt-5.4-mini", "answer_detailed"):
+        assert not Findings().may_be_key(text)
 
 
 def test_text_from_outside_stays_on_one_line() -> None:
     assert printable("a\nb\x1b[2Jc\u202ed\ud800é日") == "a\\nb\\x1b[2Jc\\u202ed\\ud800é日"
-
-
-def test_both_the_usual_variable_and_the_named_one_are_secret(tmp_path: Path) -> None:
-    yaml = "openai: {api_key_env: TEAM}\n"
-    for mistake in (OPAQUE, OPAQUE[::-1]):
-        environ = {"OPENAI_API_KEY": OPAQUE, "TEAM": OPAQUE[::-1], "MCP_TOOLSETS": f"x{mistake}"}
-        loaded = load(tmp_path, yaml, environ)
-        assert "not shown" in problem(loaded)
-        silent(loaded, mistake)
-
-
-@pytest.mark.parametrize("environ", [{"GATE": f"Bearer {OPAQUE}"}, {"GATE": "x", "OPENAI_API_KEY": f"{OPAQUE}\n"}])
-def test_a_secret_is_one_without_its_scheme_and_line_end_too(environ: dict[str, str], tmp_path: Path) -> None:
-    yaml = "openai: {headers_env: {authorization: GATE}}\n"
-    silent(load(tmp_path, yaml, {**environ, "MCP_TOOLSETS": f"x{OPAQUE}"}), OPAQUE)
