@@ -37,7 +37,8 @@ _COUNT = Between(0, _LARGE)
 
 _PATH = r"(?=.*\S)(?![\"'])[^\x00-\x1f\x7f]{1,4096}"  # cmd.exe keeps quotation marks in a variable
 _NAME = r"[^\s,\x00-\x1f\x7f]{1,253}"
-_STORE = r"[^\s,=]{1,100}=[^\s,]{1,150}"
+_DOMAIN = r"(?![\"'$%<])[^\s,{}\x00-\x1f\x7f]{1,253}"  # nothing quoted or left unfilled
+_STORE = r"[^\s,=\"']{1,100}=(?![$%<])[^\s,{}\"']{1,150}"
 _WRITTEN = "remove it, since the server writes it itself"
 _OF_FILES = (("type", _WRITTEN), ("score_threshold", "write ranking_options.score_threshold"))
 
@@ -58,7 +59,7 @@ _Address = Annotated[str, Form("url", "an absolute https URL with a host and wit
 _File = Annotated[str, Form("path", "the path of a file", _PATH)]
 _Folder = Annotated[str, Form("folder", "the path of a folder", _PATH)]
 _Names = Annotated[tuple[str, ...], Form("list", f"a list of at most {MOST_ITEMS} names", _NAME)]
-_Domains = Annotated[tuple[str, ...], Form("list", f"a list of at most {MOST_ITEMS} domain names", _NAME)]
+_Domains = Annotated[tuple[str, ...], Form("list", f"a list of at most {MOST_ITEMS} domain names", _DOMAIN)]
 
 
 def _nothing() -> Mapping[str, Any]:

@@ -56,7 +56,7 @@ class Form(NamedTuple):
 
     kind: Kind
     expected: str
-    pattern: str = r"\S{1,256}"
+    pattern: str = r"[^\s\"']{1,256}"
     choices: tuple[str, ...] = ()
     may_be_key: bool = False
     wrong: tuple[tuple[str, str], ...] = ()
@@ -204,7 +204,7 @@ def _list(form: Form, items: list[object], findings: Findings) -> tuple[str, ...
 
 def _mapping(form: Form, tree: Mapping[str, object], findings: Findings) -> Mapping[str, object]:
     if form.kind == "headers":
-        return {header: _header(header, name, findings) for header, name in tree.items() if name is not None}
+        return _headers(tree, findings)
     if form.kind == "prices":
         return {model: _price(model, given, findings) for model, given in tree.items() if given is not None}
     for name, cure in form.wrong:
@@ -219,15 +219,22 @@ def _mapping(form: Form, tree: Mapping[str, object], findings: Findings) -> Mapp
     return tree
 
 
-def _header(header: str, name: object, findings: Findings) -> str:
-    """Return the name of the variable that holds a header's value."""
-    if not re.fullmatch(_HEADER, header) or findings.may_be_key(header) or header.lower() in _OF_THE_REQUEST:
-        raise BadValue(f"{findings.described(header)}, which is no header that may be set")
-    try:
-        return _text(ENV_NAME, name, findings)
-    except BadValue as bad:
-        cure = "put the value into an environment variable and write its name here"
-        raise BadValue(f"{bad.got} for {findings.shown(header)}", cure=cure) from None
+def _headers(tree: Mapping[str, object], findings: Findings) -> Mapping[str, str]:
+    """Return the names of the variables that hold the values of headers."""
+    variables: dict[str, str] = {}
+    for header, name in tree.items():
+        if name is None:
+            continue
+        if not re.fullmatch(_HEADER, header) or findings.may_be_key(header) or header.lower() in _OF_THE_REQUEST:
+            raise BadValue(f"{findings.described(header)}, which is no header that may be set")
+        if header.lower() in map(str.lower, variables):
+            raise BadValue(f"{findings.described(header)} twice")
+        try:
+            variables[header] = _text(ENV_NAME, name, findings)
+        except BadValue as bad:
+            cure = "put the value into an environment variable and write its name here"
+            raise BadValue(f"{bad.got} for {findings.shown(header)}", cure=cure) from None
+    return variables
 
 
 def _price(model: str, given: object, findings: Findings) -> Mapping[str, float]:

@@ -18,6 +18,7 @@ from responses_mcp.settings.setting import is_mapping
 
 _KNOWN: Final = dict.fromkeys((*BY_KEY, *SECTIONS))
 _LONGEST_NAME: Final = 80
+_SHORTEST_PART: Final = 2
 _MOST_SUGGESTIONS: Final = 50
 
 _TAG: Final = "tag:yaml.org,2002:"
@@ -34,7 +35,7 @@ _DROPPED: Final = frozenset(
         *("policy.search_triggers", "policy.style", "responses", "search.defaults.style", "server.transport", "style"),
     }
 )  # of v0.5; what lies below them went with them
-_OF_KEYS: Final = ("api_key", "apikey", "key", "openai_api_key")  # where people write the key, which spec 8 forbids
+_OF_KEYS: Final = ("apikey", "key", "openaiapikey")  # where people write the key, which spec 8 forbids
 _MOVED: Final = {
     **dict.fromkeys(
         (*("max_output_tokens", "max_tool_calls", "service_tier"), *("store", "prompt_cache_key", "safety_identifier")),
@@ -42,6 +43,7 @@ _MOVED: Final = {
     ),
     **dict.fromkeys(("search_context_size", "external_web_access", "user_location"), "web_search"),
 }  # members of the API's requests that profiles once had as fields of their own, and where they are now
+_PLAIN: Final = {name.replace("_", ""): name for name in _MOVED}
 
 
 class _Loader(yaml.SafeLoader):
@@ -130,7 +132,7 @@ class _Walk:
         for name, value in tree.items():
             key = f"{section}{name}"
             if "." in name or key not in _KNOWN:  # a dot inside a name would pass for a path
-                self._unknown(key)
+                self._unknown(key, value)
             elif key in BY_KEY:
                 if value is not None:
                     self.values[key] = value
@@ -141,16 +143,18 @@ class _Walk:
                 what = f"{key}: expected a mapping of settings, got {self._findings.described(value)}"
                 self._findings.problem(what, self._where, "indent its settings below it or remove it")
 
-    def _unknown(self, key: str) -> None:
+    def _unknown(self, key: str, value: object) -> None:
         section, _, name = key.rpartition(".")
+        plain = name.lower().replace("-", "").replace("_", "")
         add = self._findings.problem
-        if name.lower().replace("-", "_") in _OF_KEYS and section in {"", "openai"}:
+        if plain in _OF_KEYS and section in {"", "openai"} and value is not None:
             what = "expected no API key in a file, got one (not shown)"
             cure = "remove it and put the key into the environment variable that openai.api_key_env names"
-        elif name in _MOVED and re.fullmatch(r"model_profiles\.[^.]*", section):
-            place = f"{section}.{_MOVED[name]}"
+        elif (member := _PLAIN.get(plain)) is not None:
+            profile = section if section.startswith("model_profiles.") else "model_profiles.answer"
+            place = f"{profile}.{_MOVED[member]}"
             what = f"expected it below {place}, whose members go into the request as they are"
-            cure = f"write {place}.{name}"
+            cure = f"write {place}.{member}"
         elif key == "research.on_exit":
             what, cure = LEAVES_RUNS, f"remove it; {CANCELS_RUNS}"
         elif key.startswith("openai.") and key not in _DROPPED:
@@ -169,14 +173,17 @@ class _Walk:
         self._suggestions_left -= 1
         if key in _KNOWN:
             return "write it as nested mappings, one level a line"
-        near = _nearest(key.lower())
+        near = _nearest(key)
         return f"did you mean {near}?" if near else "remove it"
 
 
-def _nearest(name: str) -> str | None:
-    """Return the known key that a wrong one may stand for: with the same last part, or spelt much alike."""
+def _nearest(key: str) -> str | None:
+    """Return the known key that a wrong one may stand for: of the same name, or near it and spelt much alike."""
     from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
 
-    last = name.rpartition(".")[2]
-    near = [each for each in _KNOWN if each.rpartition(".")[2] == last] or get_close_matches(name, _KNOWN, 1, 0.8)
+    section, _, name = key.lower().replace("-", "_").rpartition(".")
+    beside = {each.rpartition(".")[2]: each for each in _KNOWN if each.rpartition(".")[0] == section}
+    near = [beside[name]] if name in beside else [each for each in _KNOWN if each.rpartition(".")[2] == name]
+    longer = [each for each in beside if name in each and len(name) > _SHORTEST_PART]
+    near += [beside[each] for each in longer or get_close_matches(name, beside, 1, 0.7)]
     return near[0] if near else None

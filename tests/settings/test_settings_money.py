@@ -79,6 +79,20 @@ def test_a_member_that_was_a_field_of_the_profile_is_a_problem_that_names_its_ne
         assert loaded.settings.model_profiles[profile].store
 
 
+@pytest.mark.parametrize(
+    ("yaml", "place"),
+    [
+        ("model_profiles: {answer_quick: {maxOutputTokens: 9}}", "answer_quick.request.max_output_tokens"),
+        ("model_profiles: {search: {Search-Context-Size: low}}", "search.web_search.search_context_size"),
+        *((f"{at}: {{store: false}}", "answer.request.store") for at in ("request", "model_profiles", "server")),
+        *((f"openai: {{{name}: x}}", f"answer.request.{name}") for name in ("store", "service_tier")),
+        ("store: false", "answer.request.store"),
+    ],
+)
+def test_a_member_in_another_spelling_or_section_is_a_problem_too(yaml: str, place: str, tmp_path: Path) -> None:
+    assert problem(load(tmp_path, f"{yaml}\n")).endswith(f"; write model_profiles.{place}.")
+
+
 def test_prices_are_read_by_model_and_their_source_is_kept(tmp_path: Path) -> None:
     yaml = (
         "prices: {gpt-5.5: {input: 5, output: 30, cached_input: null}, m: {input: 1, output: 2, web_search: 0}, n: ~}"

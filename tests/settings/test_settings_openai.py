@@ -124,6 +124,7 @@ NAMES = "headers_env: expected a mapping of header names to names of environment
         *((f"{{{name}: GOOD}}", "no header that may be set") for name in ("''", "ヘッダー", "Host", "content-length")),
         ("{Transfer-Encoding: GOOD}", "no header that may be set"),
         ("{api-key: GOOD, api-key: GOOD}", "openai.headers_env.api-key comes twice; remove one"),
+        ("{api-key: GOOD, Api-Key: GOOD}", f'{NAMES}"Api-Key" twice'),
         ("[GOOD]", f"{NAMES}a list"),
         ("GOOD", 'got "GOOD"'),
     ],

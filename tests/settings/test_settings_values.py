@@ -50,7 +50,9 @@ def test_a_boolean_is_true_or_false_or_one_of_yamls_words_and_nothing_like_it(ke
         assert value_of(clean(load(tmp_path, f"{section}: {{{name}: {yaml}}}\n")).settings, key) is value
 
 
-@pytest.mark.parametrize("text", ["gpt 5", "gpt\n5", "gpt-5\x00", "\udcff", "m" * 257, "${MODEL}"])
+@pytest.mark.parametrize(
+    "text", ['"gpt-5"', "'gpt-5'", "gpt 5", "gpt\n5", "gpt-5\x00", "\udcff", "m" * 257, "${MODEL}"]
+)
 def test_a_model_id_is_one_printable_word(text: str, tmp_path: Path) -> None:
     loaded = load(tmp_path, environ={"MODEL_ANSWER": text})
     assert problem(loaded).startswith("model_profiles.answer.model: expected text without blanks, got ")
@@ -76,6 +78,7 @@ def test_domains_are_a_list_of_names(tmp_path: Path) -> None:
         "['a,b']": '"a,b" in it',
         "['']": '"" in it',
         "[~]": "nothing in it",
+        **{f"['{text}']": f'"{text}" in it' for text in ("${DOMAIN}", "$DOMAIN", "%DOMAIN%", "<domain>", '"a.jp"')},
         f"[{', '.join(['a.jp'] * 101)}]": "101 of them",
         "{a: b}": "a mapping",
     }.items():
@@ -105,9 +108,18 @@ def test_every_problem_is_told_in_one_go(tmp_path: Path) -> None:
         ("polcy: {max_citations: 5}", "polcy", "policy"),
         ("timeout_ms: 5", "timeout_ms", "request.timeout_ms"),
         ("server: {max_citations: 5}", "server.max_citations", "policy.max_citations"),
-        ("model_profiles: {turbo: {model: x}}", "model_profiles.turbo", "model_profiles"),
+        ("model_profiles: {turbo: {model: x}}", "model_profiles.turbo", ""),
+        *(
+            (f"model_profiles: {{answer: {{{name}: 1}}}}", f"model_profiles.answer.{name}", near)
+            for name, near in {
+                **dict.fromkeys(("temperature", "tool_choice", "metadata", "top_p", "truncation"), ""),
+                "effort": "model_profiles.answer.reasoning_effort",
+                "Model": "model_profiles.answer.model",
+            }.items()
+        ),
         ("model_profiles: {answer_quik: {}}", "model_profiles.answer_quik", "model_profiles.answer_quick"),
         ("OpenAI: {base_url: https://gateway.example/v1}", "OpenAI", "openai"),
+        ("REQUEST: {timeout_ms: 5}", "REQUEST", "request"),
         ("manuals: {embeddings: {baseurl: a}}", "manuals.embeddings.baseurl", "manuals.embeddings.base_url"),
         *((f"{key}: see https://wiki.example", key, "") for key in ("zzzz", "notes", "$schema", "NO")),
         ("<<: {request: {max_retries: 1}}", "<<", ""),
