@@ -25,7 +25,7 @@ _UNSEEN: Final = (
     r"\ufffe\uffff"
 )
 _FAR: Final = (  # controls of music and shorthand, and no characters; a class of these alone is slow
-    r"[\U0001bca0-\U000dffff\U000f0000-\U0010ffff](?<![\U0001bca4-\U0001d172\U0001d17b-\U0001fffd\U00020000-\U0002fffd"
+    r"[\U0001bca0-\U000dffff\U000e1000-\U0010ffff](?<![\U0001bca4-\U0001d172\U0001d17b-\U0001fffd\U00020000-\U0002fffd"
     r"\U00030000-\U0003fffd\U000f0000-\U000ffffd\U00100000-\U0010fffd])"
 )
 _DIRECTION: Final = r"\u061c\u200e\u200f"

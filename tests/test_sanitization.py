@@ -110,7 +110,10 @@ INJECTIONS = {
     "object": ("\ufffc", ""),
     "musical controls": ("\U0001d173\U0001d17a", ""),
     "shorthand controls": ("\U0001bca0\U0001bca3", ""),
-    "no characters": ("\ufdd0\ufffe\uffff\U0001fffe\U0010ffff", ""),
+    "no characters": (
+        "\ufdd0\ufdef" + "".join(chr(plane + end) for plane in range(0, 0x110000, 0x10000) for end in (0xFFFE, 0xFFFF)),
+        "",
+    ),
     "half a pair": ("\ud83d", "\ufffd"),
     "a pile of marks": ("z" + "\u0301" * 500, "z" + "\u0301" * 8),
     "a pile of marks, held apart": ("z" + "\u0301\u200b" * 500, "z" + "\u0301" * 8),
