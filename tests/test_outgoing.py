@@ -196,6 +196,16 @@ def test_a_secret_is_masked_by_its_kind_wherever_it_stands(name: str) -> None:
         assert sent == (phrase.format(f"[masked: {kind}]"), {kind: 1}), phrase
 
 
+@pytest.mark.parametrize("mark", ["\u200b", "\u2060", "\xad", "\ufeff", "\u200d", "\u202e", "\U000e0041"])
+def test_a_secret_that_invisible_characters_split_is_masked(mark: str) -> None:
+    for name in ("GitHub", "OpenAI project", "JWT", "ours"):
+        kind, secret = SECRETS[name]()
+        sent = MASK.question(f"Why does {secret[:9]}{mark}{mark}{secret[9:]} fail?")
+        assert sent == (f"Why does [masked: {kind}] fail?", {kind: 1})
+    for text in ("می\u200cخواهم", "👩\u200d💻", f"pass{mark}word"):
+        assert MASK.question(text) == (text, {})
+
+
 @pytest.mark.parametrize("text", OTHER_FORMS)
 def test_of_what_stands_in_an_address_or_a_setting_the_secret_alone_is_masked(text: str) -> None:
     kind, secret = OTHER_FORMS[text]
