@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -109,22 +109,17 @@ async def release(toolsets: Sequence[Toolset], *streams: trio.abc.AsyncResource)
     """Close what a server owns, whatever state it is in; takes at most a second for each of them."""
     async with AsyncExitStack() as rest:  # all of it, also where Ctrl-C strikes one of them
         for stream in reversed(streams):
-            rest.push_async_callback(_close_stream, stream)
+            rest.push_async_callback(_close, partial(trio.aclose_forcefully, stream))
         for toolset in reversed(toolsets):
-            rest.push_async_callback(_close_toolset, toolset)
+            rest.push_async_callback(_close, toolset.aclose)
 
 
-async def _close_toolset(toolset: Toolset) -> None:
+async def _close(close: Callable[[], Awaitable[None]]) -> None:
     with trio.move_on_after(CLOSE_GRACE, shield=True):
         try:
-            await toolset.aclose()
+            await close()
         except Exception as bug:  # noqa: BLE001  # what was served is not to fail for it
-            log.error("server: a toolset could not be closed (%s)", type(bug).__name__)  # noqa: TRY400
-
-
-async def _close_stream(stream: trio.abc.AsyncResource) -> None:
-    with trio.move_on_after(CLOSE_GRACE, shield=True):
-        await trio.aclose_forcefully(stream)
+            log.error("server: a toolset or a stream could not be closed (%s)", type(bug).__name__)  # noqa: TRY400
 
 
 class _Shell:

@@ -39,6 +39,7 @@ class Done(NamedTuple):
     masked: Mapping[str, int] | None = None
 
 
+Work: TypeAlias = Callable[[CallContext, Mapping[str, Any]], Awaitable[Done | Task | ToolSuccess]]
 Failed: TypeAlias = Callable[[ResponsesMcpError | None, str], ToolFailure]
 """Words a failure. It gets an error, and the message for the user of the client, without secrets. The error is None
 where it is not the tool's own."""
@@ -46,7 +47,7 @@ where it is not the tool's own."""
 
 def tool_of(
     shown: Definition,
-    work: Callable[[CallContext, Mapping[str, Any]], Awaitable[Done | Task | ToolSuccess]],
+    work: Work,
     failed: Failed,
     redact: Callable[[str], str] = str,
     **more: Any,

@@ -7,7 +7,7 @@ results with `isError` in every revision of the protocol; a run that failed is a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +25,8 @@ from responses_mcp.toolsets.base import (
     ToolFailure,
     ToolSuccess,
 )
-from responses_mcp.toolsets.calls import SIZE, Done, tool_of
+from responses_mcp.toolsets.calls import SIZE, Done, Work, tool_of
 from responses_mcp.toolsets.research_definitions import LONGEST_WAIT, TEMPLATE, USUAL_LIST, USUAL_WAIT, definitions
-from responses_mcp.toolsets.schema import Definition
 from responses_mcp.toolsets.tasks import RunsToolset, run_done
 
 if TYPE_CHECKING:
@@ -45,9 +44,11 @@ class ResearchToolset(RunsToolset):
     @property
     def tools(self) -> Sequence[Tool]:
         """Return the four tools."""
-        meta = {SIZE: self._most}
         shown = definitions(self._stores)
-        return [tool_of(each, partial(self._work, each), _failed, self._redact, meta=meta) for each in shown]
+        asked = shown[0].input_schema["properties"].keys() - {"wait_seconds"}
+        work: tuple[Work, ...] = (partial(self._begin, asked), self._result, self._cancel, self._list)
+        meta = {SIZE: self._most}
+        return [tool_of(each, done, _failed, self._redact, meta=meta) for each, done in zip(shown, work, strict=True)]
 
     @property
     def resources(self) -> Resources:
@@ -74,43 +75,41 @@ class ResearchToolset(RunsToolset):
             contents.append({"uri": uri, "mimeType": "application/json", "text": data})
         return Fetched(sanitized_json({"contents": contents}), cacheable=True)
 
-    async def _work(
-        self, shown: Definition, context: CallContext, arguments: Mapping[str, Any]
+    async def _begin(
+        self, names: Iterable[str], context: CallContext, arguments: Mapping[str, Any]
     ) -> Done | Task | ToolSuccess:
+        """Begin a run, or join one, and wait for it; or answer with a task."""
+        research = await self._opened()
+        wait = 0 if context.takes_tasks else _wait_of(arguments)
+        asked: dict[str, Any] = {name: arguments.get(name) for name in names}
+        asked["recency_days"] = read_number("recency_days", asked["recency_days"], least=0, most=MOST_DAYS)
+        run_id = await research.start(**asked, client=context.client)
+        if context.takes_tasks:
+            return await self.answer_of(run_id)
+        view = await _waited_for(research, context, run_id, wait)
+        return run_done(view, self._most)._replace(masked=research.outgoing.masked(str(asked["query"])).masked)
+
+    async def _result(self, context: CallContext, arguments: Mapping[str, Any]) -> Done:
+        research = await self._opened()
+        part = read_number("part", arguments.get("part"), least=1, most=MOST_PARTS)
+        view = await _waited_for(research, context, arguments.get("run_id", ""), _wait_of(arguments))
+        return run_done(view, self._most, part or 1)
+
+    async def _cancel(self, _: CallContext, arguments: Mapping[str, Any]) -> Done:
+        return run_done(await (await self._opened()).cancel(arguments.get("run_id", "")), self._most)
+
+    async def _list(self, _: CallContext, arguments: Mapping[str, Any]) -> Done:
         from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415  # a start should not wait for it
 
-        research = await self._opened()
-        if shown.name == "research_list":
-            runs = await research.list(arguments.get("limit", USUAL_LIST))
-            running = sum(run["status"] == "running" for run in runs)
-            return Done(sanitized_json({"runs": list(runs), "running": running}))
-        if shown.name == "research" and context.takes_tasks:
-            return await self.answer_of(await _begun(research, shown, context, arguments))
-        part = read_number("part", arguments.get("part"), least=1, most=MOST_PARTS)
-        view = await _viewed(research, shown, context, arguments)
-        query = arguments.get("query")
-        masked = research.outgoing.masked(query).masked if isinstance(query, str) else None
-        return run_done(view, self._most, part or 1)._replace(masked=masked)
+        runs = await (await self._opened()).list(arguments.get("limit", USUAL_LIST))
+        running = sum(run["status"] == "running" for run in runs)
+        return Done(sanitized_json({"runs": list(runs), "running": running}))
 
 
-async def _begun(research: Research, shown: Definition, context: CallContext, arguments: Mapping[str, Any]) -> str:
-    """Begin a run, or join one, and return its id."""
-    asked: dict[str, Any] = {name: arguments.get(name) for name in shown.input_schema["properties"]}
-    del asked["wait_seconds"]
-    asked["recency_days"] = read_number("recency_days", asked["recency_days"], least=0, most=MOST_DAYS)
-    return await research.start(**asked, client=context.client)
-
-
-async def _viewed(research: Research, shown: Definition, context: CallContext, arguments: Mapping[str, Any]) -> RunView:
-    """Begin, wait for or cancel a run, and return how far it is."""
-    if shown.name == "research_cancel":
-        return await research.cancel(arguments.get("run_id", ""))
+def _wait_of(arguments: Mapping[str, Any]) -> int:
+    """Return how many seconds a call waits for its run."""
     wait = read_number("wait_seconds", arguments.get("wait_seconds"), least=0, most=LONGEST_WAIT)
-    if shown.name == "research":
-        run_id = await _begun(research, shown, context, arguments)
-    else:
-        run_id = arguments.get("run_id", "")
-    return await _waited_for(research, context, run_id, USUAL_WAIT if wait is None else wait)
+    return USUAL_WAIT if wait is None else wait
 
 
 async def _waited_for(research: Research, context: CallContext, run_id: str, seconds: int) -> RunView:
