@@ -4,7 +4,6 @@ docs/reference/real-clients.md tells where each of them comes from.
 """
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -226,111 +225,81 @@ async def test_a_client_that_does_not_say_who_it_is_gets_the_error_of_the_contra
         assert (await call(client, {}))["error"]["message"] == "answer failed"
 
 
-UNREACHED = "OPENAI_API_KEY does not reach this server. Set it where {0} is started ("
+# The cure for a key
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("claude-code", UNREACHED.format("Claude Code")),
-        ("codex-mcp-client", UNREACHED.format("Codex")),
-        ("gemini-cli-mcp-client", UNREACHED.format("Gemini CLI")),
-        ("opencode", UNREACHED.format("OpenCode")),
-        ("another", None),
-        (None, None),
-    ],
-)
-@pytest.mark.parametrize(
-    ("key", "otherwise"),
-    [
-        *((key, "Set it in the `env` of this server's entry in your MCP client's configuration") for key in (None, "")),
-        ("${OPENAI_API_KEY}", "holds an unexpanded placeholder. Set the variable where the client is started ("),
-    ],
-)
+async def cure(
+    name: str | None, key: str | None, *, base_url: str | None = None, tool: str = "answer", modern: bool = False
+) -> str:
+    """Return what a client of that name is told by a call that has no usable key."""
+    openai = OpenAISettings(api_key=key) if base_url is None else OpenAISettings(api_key=key, base_url=base_url)
+    settings = Settings(openai=openai, server=ServerSettings(toolsets=("answer", "search"), tool_errors="result"))
+    info = {"clientInfo": {"name": name, "version": "1"}} if name else {}
+    params: dict[str, Any] = {"name": tool, "arguments": {"query": "q"}}
+    async with connected_client(settings) as client:
+        if modern:
+            named = {f"io.modelcontextprotocol/{member}": value for member, value in info.items()}
+            others = {member: value for member, value in ENVELOPE.items() if "clientInfo" not in member}
+            params["_meta"] = {**others, **named}
+        else:
+            await ask(client, "initialize", info)
+        answer = await ask(client, "tools/call", params)
+    return str(answer["result"]["content"][0]["text"])
+
+
+COMMANDS = {"claude-code": "claude-code", "codex-mcp-client": "codex", "gemini-cli-mcp-client": "gemini", "opencode": "opencode"}  # fmt: skip
+IN_ITS_ENTRY = "Set it in the `env` of this server's entry in your MCP client's configuration"
+
+
+@pytest.mark.parametrize("key", [None, "", "${OPENAI_API_KEY}"])
 @pytest.mark.parametrize("tool", ["answer", "chatgpt_o3_search"])
 @pytest.mark.parametrize("modern", [False, True])
-async def test_a_client_without_a_key_is_told_where_its_own_user_sets_it(  # noqa: PLR0917
-    name: str | None, told: str | None, key: str | None, otherwise: str, tool: str, modern: bool
+async def test_a_client_without_a_key_is_told_where_its_own_user_sets_it(
+    key: str | None, tool: str, *, modern: bool
 ) -> None:
-    settings = Settings(
-        openai=OpenAISettings(api_key=key), server=ServerSettings(toolsets=("answer", "search"), tool_errors="result")
-    )
-    info = {"name": name, "version": "1"} if name else None
-    meta = {**ENVELOPE, "io.modelcontextprotocol/clientInfo": info}
-    async with connected_client(settings) as client:
-        if not modern:
-            await ask(client, "initialize", {"clientInfo": info})
-        params = {"name": tool, "arguments": {"query": "q"}}
-        if modern:
-            params["_meta"] = {each: value for each, value in meta.items() if value is not None}
-        answer = await ask(client, "tools/call", params)
-    text = answer["result"]["content"][0]["text"]
-    assert (told or otherwise) in text
-    again = f"If it is set there, this server's entry does not pass it on: run `openai-responses-mcp install {name}"
-    assert (again.replace("-mcp-client", "").replace("-cli", "") in text) == (told is not None)
-    assert len(text) <= 400
-    assert ("the key itself" in text, "OpenAISettings" in text) == (False, False)
+    for name in (*COMMANDS, "another", None):
+        text = await cure(name, key, tool=tool, modern=modern)
+        if command := COMMANDS.get(name or ""):
+            assert (
+                f"OPENAI_API_KEY does not reach this server. Set it where {CLIENTS[command].title} is started" in text
+            )
+            again = f"this server's entry does not pass it on: run `openai-responses-mcp install {command} --write`"
+            assert again in text
+        elif key:
+            assert "holds an unexpanded placeholder. Set the variable where the client is started (" in text
+        else:
+            assert IN_ITS_ENTRY in text
+        assert len(text) <= 400
+        assert ("the key itself" in text, "OpenAISettings" in text) == (False, False)
 
 
-@pytest.mark.parametrize("name", ["claude-code", "codex-mcp-client", "gemini-cli-mcp-client", "opencode"])
-async def test_a_client_is_told_to_install_under_the_name_and_the_title_that_install_has(name: str) -> None:
-    async with connected_client(Settings()) as client:
-        await ask(client, "initialize", {"clientInfo": {"name": name, "version": "1"}})
-        told = json.dumps(await call(client, {"query": "q"}))
-    (command,) = re.findall(r"`openai-responses-mcp install (\S+) --write`", told)
-    known = CLIENTS[command]
-    assert f"Set it where {known.title} is started" in told
-
-
-@pytest.mark.parametrize(("name", "title"), [("claude-ai", "Claude Desktop"), ("Zed", "Zed")])
-async def test_a_placeholder_where_the_client_fills_in_none_is_told_to_be_replaced_by_the_key(
-    name: str, title: str
-) -> None:
-    async with connected_client(Settings(openai=OpenAISettings(api_key="${OPENAI_API_KEY}"))) as client:
-        await ask(client, "initialize", {"clientInfo": {"name": name, "version": "1"}})
-        answer = json.dumps(await call(client, {"query": "q"}))
-    assert f"{title} fills in none: write the key itself in its place in the `env` of this server's entry" in answer
-    assert "export" not in answer
+FILLS_IN_NONE = "fills in none: write the key itself in its place in the `env` of this server's entry"
+QUOTED = "has quotation marks around it. Remove them. Then restart"
+CHANGE = "Put a valid key into OPENAI_API_KEY. Change it where {0} is started, or in this server's entry if it stands there, and restart {0}."
 
 
 @pytest.mark.parametrize(
-    ("name", "restart"),
+    ("name", "key", "told"),
     [
-        ("another", "Then restart the client."),
+        ("claude-ai", "${OPENAI_API_KEY}", f"Claude Desktop {FILLS_IN_NONE}"),
+        ("Zed", "${OPENAI_API_KEY}", f"Zed {FILLS_IN_NONE}"),
+        ("another", '"sk-test-0123456789"', f"{QUOTED} the client."),
         (
             "claude-code",
-            "Then restart Claude Code. If it is right where Claude Code was started, this server's entry has another: run",
+            '"sk-test-0123456789"',
+            f"{QUOTED} Claude Code. If it is right where Claude Code was started, this server's entry has another: run",
         ),
+        ("codex-mcp-client", "refused", CHANGE.format("Codex")),
+        ("another", "refused", CHANGE.format("the client")),
     ],
 )
-async def test_a_key_that_is_there_but_cannot_be_sent_is_told_with_the_entry_that_may_have_it(
-    name: str, restart: str
+async def test_a_key_that_is_there_and_cannot_work_is_told_with_where_its_user_changes_it(
+    name: str, key: str, told: str
 ) -> None:
-    settings = Settings(openai=OpenAISettings(api_key='"sk-test-0123456789"'))
-    async with connected_client(settings) as client:
-        await ask(client, "initialize", {"clientInfo": {"name": name, "version": "1"}})
-        answer = json.dumps(await call(client, {"query": "q"}))
-    assert f"has quotation marks around it. Remove them. {restart}" in answer
-
-
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        (
-            "codex-mcp-client",
-            "Put a valid key into OPENAI_API_KEY. "
-            "Change it where Codex is started, or in this server's entry if it stands there, and restart Codex.",
-        ),
-        ("another", "or in this server's entry if it stands there, and restart the client."),
-    ],
-)
-async def test_a_key_that_is_refused_is_told_with_where_its_user_changes_it(name: str, told: str) -> None:
-    async with (
-        open_fake_api(Error(401, code="invalid_api_key")) as api,
-        connected_client(Settings(openai=OpenAISettings(base_url=api.base_url, api_key="k"))) as client,
-    ):
-        await ask(client, "initialize", {"clientInfo": {"name": name, "version": "1"}})
-        assert told in json.dumps(await call(client, {"query": "q"}))
+    async with open_fake_api(Error(401, code="invalid_api_key")) as api:
+        text = await cure(name, key, base_url=api.base_url if key == "refused" else None)
+    assert told in text
+    assert "export" not in text
 
 
 # End
