@@ -121,13 +121,14 @@ def test_the_file_of_a_project_is_in_the_working_directory(client: str, install:
 
 @pytest.mark.parametrize("client", sorted(CLIENTS))
 def test_the_page_of_a_client_shows_the_entry_that_is_written(client: str, install: Install) -> None:
-    page = (ROOT / f"docs/clients/{client}.md").read_text(encoding="utf-8")
+    file = f"{client}.md" if (ROOT / f"docs/clients/{client}.md").exists() else "editors.md"
     more = ["--trust"] if client == "gemini" else []
     done = install(client, *more, command="/absolute/path/to/openai-responses-mcp", OPENAI_API_KEY=KEY)
-    assert f"\n{done.out}```\n" in page
-    assert f"](clients/{client}.md)" in (ROOT / "docs/README.md").read_text(encoding="utf-8")
+    assert f"\n{done.out}```\n" in (ROOT / "docs/clients" / file).read_text(encoding="utf-8")
+    assert f"](clients/{file})" in (ROOT / "docs/README.md").read_text(encoding="utf-8")
     command = " ".join(["install", client, *more, *(["--write"] if CLIENTS[client].dialect else [])])
-    assert f"]({client}.md) | `{command}`" in (ROOT / "docs/clients/README.md").read_text(encoding="utf-8")
+    row = rf"\]\({re.escape(file)}(?:#[\w-]+)?\) \| `{command}`"
+    assert re.search(row, (ROOT / "docs/clients/README.md").read_text(encoding="utf-8"))
 
 
 def test_options_for_the_server_go_into_the_entry(install: Install, tmp_path: Path) -> None:
