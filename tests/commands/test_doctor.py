@@ -1,9 +1,7 @@
 """`openai-responses-mcp doctor`: each fault has a line that finds it and names its cure."""
 
 import json
-import os
 import re
-import shlex
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -205,20 +203,6 @@ async def test_the_real_server_shakes_hands_with_the_configuration_that_was_give
     report.line("ok", "manuals", "has 1 manual.")
     report.line("ok", "index")
     assert report.code == 0
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="a script with a first line")
-async def test_the_server_is_started_as_clients_start_it_whatever_is_in_the_working_directory(
-    examine: Doctor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    python = shlex.quote(sys.executable)  # in a first line, neither a blank nor a long path can stand
-    script = write(tmp_path / "openai-responses-mcp", f"#!/bin/sh\n'''exec' {python} -I \"$0\" \"$@\"\n' '''\n{SMALL}")
-    os.chmod(script, 0o755)
-    write(tmp_path / "json.py", "raise SystemExit(3)")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", [script])
-    report = await examine("--offline", "--client", "claude-code", start=None)
-    report.line("ok", "start", "lists the tools answer.")
 
 
 # What can be judged without the network

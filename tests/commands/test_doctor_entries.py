@@ -58,6 +58,10 @@ async def test_a_time_limit_is_judged_and_told_by_what_the_entry_says(examine: D
     told = f"a call may take 600 s (request.timeout_ms), and Codex waits 330 s, by openai-responses in {codex}."
     report.line("warn", "time-outs", told, 'Fix: run "openai-responses-mcp install codex --write" again')
     report.line("warn", "time-outs", "a call may take 300 s (request.timeout_ms), and Claude Code waits 100 s")
+    put("codex", tmp_path, {"command": "openai-responses-mcp", "tool_timeout_sec": 10**400})
+    put("gemini", tmp_path, {"command": "openai-responses-mcp", "env": {"OPENAI_API_TIMEOUT": f"{10**400}"}})
+    report = await examine("--offline")
+    assert not [line for line in report.lines if "Codex waits" in line or "Gemini CLI waits" in line]
 
 
 @posix_only
@@ -144,10 +148,12 @@ async def test_for_one_client_everything_is_judged_by_what_its_entry_says(examin
     ],
 )
 async def test_for_one_client_the_server_is_started_by_its_entry_with_what_it_passes_on(
-    examine: Doctor, tmp_path: Path, client: str, entry: dict[str, Any], seen: str
+    examine: Doctor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, client: str, entry: dict[str, Any], seen: str
 ) -> None:
-    record = tmp_path / "seen"
-    says = f'printf "%s" "$OPENAI_API_KEY, $MODEL_ANSWER, $ELSE" > {record}; printf " %s" "$*" >> {record}'
+    record, project = tmp_path / "seen", tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)  # nothing of it is run: the server starts in the user's home
+    says = f'(printf "%s" "$OPENAI_API_KEY, $MODEL_ANSWER, $ELSE"; printf " %s" "$*"; echo; pwd -P) > {record}'
     config = write(tmp_path / "c.yaml", "model_profiles: {answer_quick: {model: model-of-the-file}}\n")
     folder = (CLIENTS[client].reference or str(tmp_path)).replace("NAME", "FOLDER")  # which the client fills in
     program = small_server(tmp_path, says).replace(str(tmp_path), folder)
@@ -160,7 +166,8 @@ async def test_for_one_client_the_server_is_started_by_its_entry_with_what_it_pa
     report.line("ok", "models", "model-of-the-file")
     report.line("ok", "start", "lists the tools answer.")
     report.line("ok", "clients")
-    assert record.read_text(encoding="utf-8") == f"{seen} --stdio --config {config}"
+    said, where = record.read_text(encoding="utf-8").splitlines()
+    assert (said, where.endswith(f"/{tmp_path.name}")) == (f"{seen} --stdio --config {config}", True)
 
 
 async def test_a_key_that_a_client_s_entry_has_is_not_told_to_be_missing(examine: Doctor, tmp_path: Path) -> None:
@@ -173,19 +180,6 @@ async def test_a_key_that_a_client_s_entry_has_is_not_told_to_be_missing(examine
     put("claude-desktop", tmp_path, {**entry, "env": {"OPENAI_API_KEY": "YOUR_KEY"}})
     report = await examine("--offline")
     report.line("FAIL", "key", "OPENAI_API_KEY is not set")
-
-
-@posix_only
-async def test_an_entry_is_started_in_the_home_folder_so_that_no_file_of_a_project_is_run(
-    examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project = tmp_path / "project"
-    project.mkdir()
-    monkeypatch.chdir(project)
-    put("codex", tmp_path, {"command": small_server(tmp_path, f"pwd -P > {tmp_path}/seen"), "args": ["--stdio"]})
-    report = await examine("--offline", "--client", "codex", start=None)
-    report.line("ok", "start", "lists the tools answer.")
-    assert (tmp_path / "seen").read_text(encoding="utf-8").strip().endswith(f"/{tmp_path.name}")
 
 
 KEY_UNSET = ("FAIL", "key", "OPENAI_API_KEY is not set")
@@ -221,21 +215,29 @@ async def test_a_key_and_settings_that_do_not_get_to_the_server_are_told_with_th
         report.line("warn", "clients", f"{title} does not pass MY_KEY, AZ_KEY on")
 
 
-async def test_a_file_of_codex_that_only_codex_reads_is_no_failure(examine: Doctor, tmp_path: Path) -> None:
-    path = put("codex", tmp_path, {"command": sys.executable})
-    path.write_text("a = {\n b = 1,\n}\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
-    report = await examine("--offline", "--client", "codex")
-    fix = "Fix: correct that file, or look at it yourself if Codex reads it."
-    report.line("warn", "clients", f"{path} of Codex was not read: it is not valid TOML 1.0 (", fix)
-    report.line("ok", "time-outs")
-
-
-async def test_time_limits_that_no_number_can_hold_are_no_limits(examine: Doctor, tmp_path: Path) -> None:
-    endless = 10**400
-    put("codex", tmp_path, {"command": "openai-responses-mcp", "tool_timeout_sec": endless})
-    put("gemini", tmp_path, {"command": "openai-responses-mcp", "env": {"OPENAI_API_TIMEOUT": f"{endless}"}})
-    report = await examine("--offline")
-    report.line("ok", "time-outs")
+@pytest.mark.parametrize(
+    ("client", "text", "status", "told"),
+    [
+        ("cursor", "{", "FAIL", ("it is not valid JSON (line 1", "is still open). Fix: correct that file.")),
+        ("cursor", '{"a": NaN}', "FAIL", ("it holds a number that is no JSON", "Fix: correct that file.")),
+        ("gemini", "null", "FAIL", ("it holds something other than one JSON object", "Fix: correct that file.")),
+        (
+            "codex",
+            "a = {\n b = 1,\n}\n",
+            "warn",
+            ("it is not valid TOML 1.0 (", "look at it yourself if Codex reads it."),
+        ),
+    ],
+)
+async def test_a_file_of_a_client_that_cannot_be_read_is_told(  # noqa: PLR0917
+    examine: Doctor, tmp_path: Path, client: str, text: str, status: str, told: tuple[str, str]
+) -> None:
+    path = put(client, tmp_path, {})
+    path.write_text(text, encoding="utf-8")
+    for options, status_then in (([], "warn"), (["--client", client], status)):
+        report = await examine("--offline", *options)
+        report.line(status_then, "clients", f"{path} of {CLIENTS[client].title} was not read: ", *told)
+        assert report.code == (status_then == "FAIL")
 
 
 @posix_only
@@ -255,18 +257,6 @@ async def test_nothing_is_started_because_a_file_of_the_working_directory_says_s
     report.line("ok", "clients", f"Claude Code starts {evil}, by x in ")
     report.line("ok", "start", "answer_quick")
     assert sorted(os.listdir(tmp_path)) == ["bin", "cloned", "home"]
-
-
-async def test_a_file_of_a_client_that_cannot_be_read_is_told(examine: Doctor, tmp_path: Path) -> None:
-    path = put("cursor", tmp_path, {})
-    path.write_text("{", encoding="utf-8")
-    report = await examine("--offline")
-    broken = (f"{path} of Cursor was not read: it is not valid JSON (line 1", "is still open). Fix: correct that file.")
-    report.line("warn", "clients", *broken)
-    assert report.code == 0
-    report = await examine("--offline", "--client", "cursor")
-    report.line("FAIL", "clients", *broken)
-    assert report.code == 1
 
 
 @posix_only

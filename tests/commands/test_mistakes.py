@@ -33,6 +33,17 @@ FIRST = "put list, show or cancel first: openai-responses-mcp research show RUN;
         ("research --effort deep show run_1", FIRST),
         ("research why --continue ", "argument --continue: is empty; is a variable in it not set?"),
         ("install codex --manuals ", "argument --manuals: is empty; is a variable in it not set?"),
+        (
+            "install --write",
+            "CLIENT is missing; it is one of claude-code, claude-desktop, cursor, vscode, codex, gemini, windsurf, zed, opencode, goose",
+        ),
+        ("install codex --list --remove", "argument --remove: not allowed with argument --list"),
+        ("manuals nonsense", "there is no command nonsense; there are index, find, read, ls"),
+        ("manuals find x --limit -1", "argument --limit: must be a whole number from 1 to 50, got '-1'"),
+        (
+            "manuals read guide/a.md --line 3",
+            "manuals read: error: there is no option --line; put -- before words that begin with -",
+        ),
         ("doctor everything", "doctor: error: unrecognized arguments: everything"),
         ("ask --JSON why", "there is no option --JSON; did you mean --json?"),
         ("manuals find oil --manuals hb", "there is no option --manuals; did you mean --manual?"),

@@ -1,7 +1,6 @@
 """`openai-responses-mcp research` as a person or a script uses it: the answer, the list, and what Ctrl-C does."""
 
 import json
-import os
 import re
 import signal
 import sys
@@ -18,8 +17,7 @@ from trio.testing import MockClock
 
 from responses_mcp import cli
 from responses_mcp.commands import research
-from responses_mcp.research.runs import Research, open_research
-from responses_mcp.settings import load_settings
+from responses_mcp.research.runs import Research
 from responses_mcp.settings.model import Settings
 from responses_mcp.testing import Error, FakeApi, Faults, Hang, as_stream, bodies
 from tests.commands.online import KEY, WAIT, Command, api, command, output
@@ -45,14 +43,6 @@ async def test_the_answer_is_on_stdout_and_the_run_in_the_list(api: FakeApi, com
     assert output(await command("research", "cancel", found["run_id"])) == "The run had ended already: completed.\n"
     assert [request.method for request in api.requests] == ["POST", "GET", "GET", "GET"]
     assert api.requests[0].headers["authorization"] == f"Bearer {KEY}"
-
-
-async def test_the_ledger_has_the_command_line_as_the_client(
-    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("USAGE_LEDGER", "true")
-    output(await command("research", "Why?"))
-    assert "command line" in output(await command("usage", "--by", "client"))
 
 
 async def test_what_is_asked_for_goes_along(api: FakeApi, command: Command, tmp_path: Path) -> None:
@@ -131,6 +121,7 @@ async def test_a_question_that_begins_as_a_command_does_is_asked(
     assert "The answer to: " in out
 
 
+<<<<<<< HEAD
 async def test_a_list_tells_how_runs_have_ended_that_nobody_followed(api: FakeApi, command: Command) -> None:
     api.stored.interval = 30.0
     settings = load_settings(os.environ, toolsets="answer,research").settings
@@ -145,6 +136,8 @@ async def test_a_list_tells_how_runs_have_ended_that_nobody_followed(api: FakeAp
     assert [(each["run_id"], each["status"]) for each in json.loads(out)["runs"]] == [(run, "completed")]
 
 
+=======
+>>>>>>> b034b394 (Test each mistake of a command line in one table)
 # Ctrl-C
 
 

@@ -86,22 +86,11 @@ async def test_finding_nothing_is_no_failure(api: FakeApi, command: Command) -> 
     assert output(await command("search", "unicorns")) == "Nothing found.\n"
 
 
-async def test_stdin_is_the_query_only_if_there_are_no_words(
-    api: FakeApi, command: Command, finding: dict[str, Any]
-) -> None:
-    for words, query in ((["said"], "said"), ([], "piped"), (["-"], "piped")):
-        assert (await command("search", *words, stdin=b"piped\n"))[0] == 0
-        assert finding["query"] == query
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["q", "--limit", "99"], "argument --limit: must be a whole number from 1 to 50, got '99'"),
         (["q", "--language", "??"], 'language is "??"; it must be a language tag'),
         (["x" * 4001], "query is a text of 4001 characters"),
-        (["q", "--timeframe", "later"], "argument --timeframe"),
-        (["q", "--limit", "few"], "argument --limit"),
         ([], "There is nothing to ask"),
     ],
 )

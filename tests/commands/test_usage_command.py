@@ -109,16 +109,8 @@ async def test_what_ended_without_a_known_cost_counts_as_a_guess_and_is_shown_as
     assert (row["cost_usd"], row["guessed_usd"], row["calls_unsettled"]) == (0.555, 0.555, 2)
 
 
-async def test_an_empty_ledger_says_so(ledger: Path, command: Command) -> None:
-    assert json.loads(output(await command("usage", "--json")))["rows"] == []
-    output(await command("ask", "Why?"))
-    with closing(sqlite3.connect(ledger / FILE)) as database:
-        database.execute("DELETE FROM calls")
-        database.commit()
-    assert output(await command("usage", "--days", "7")) == "No call was written down in the last 7 days.\n"
-
-
-async def test_a_ledger_of_a_newer_version_is_told_and_left_alone(ledger: Path, command: Command) -> None:
+async def test_a_ledger_that_is_empty_or_newer_or_broken_is_told_in_a_line(ledger: Path, command: Command) -> None:
+    assert output(await command("usage")) == "No call was written down in the last 30 days.\n"
     output(await command("ask", "Why?"))
     with closing(sqlite3.connect(ledger / FILE)) as database:
         database.execute("PRAGMA user_version = 99")
@@ -126,6 +118,9 @@ async def test_a_ledger_of_a_newer_version_is_told_and_left_alone(ledger: Path, 
     assert (code, "of a newer version" in err) == (1, True)
     assert (await command("ask", "Why?"))[0] == 0
     assert not [name for name in os.listdir(ledger) if "broken" in name]
+    (ledger / FILE).write_bytes(b"no database, and long enough to be looked at" * 100)
+    code, out, err = await command("usage")
+    assert (code, out, err.count("\n"), f"The ledger in {ledger} cannot be read" in err) == (1, "", 1, True)
 
 
 async def test_without_a_ledger_the_cure_is_named(api: FakeApi, command: Command) -> None:
@@ -134,19 +129,6 @@ async def test_without_a_ledger_the_cure_is_named(api: FakeApi, command: Command
     assert (
         "Set usage.ledger to true (USAGE_LEDGER=1), for the server as well: then what is asked from then on is" in err
     )
-
-
-@pytest.fixture
-def spoilt(ledger: Path) -> Path:
-    ledger.mkdir()
-    (ledger / FILE).write_bytes(b"no database, and long enough to be looked at" * 100)
-    return ledger
-
-
-async def test_a_ledger_that_cannot_be_read_is_one_line(spoilt: Path, command: Command) -> None:
-    code, out, err = await command("usage")
-    assert (code, out, err.count("\n")) == (1, "", 1)
-    assert f"The ledger in {spoilt} cannot be read" in err
 
 
 async def test_a_limit_ends_the_command_with_its_sentence_before_anything_is_sent(
