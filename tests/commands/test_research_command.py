@@ -1,6 +1,7 @@
 """`openai-responses-mcp research` as a person or a script uses it: the answer, the list, and what Ctrl-C does."""
 
 import json
+import os
 import re
 import signal
 import sys
@@ -17,7 +18,8 @@ from trio.testing import MockClock
 
 from responses_mcp import cli
 from responses_mcp.commands import research
-from responses_mcp.research.runs import Research
+from responses_mcp.research.runs import Research, open_research
+from responses_mcp.settings import load_settings
 from responses_mcp.settings.model import Settings
 from responses_mcp.testing import Error, FakeApi, Faults, Hang, as_stream, bodies
 from tests.commands.online import KEY, WAIT, Command, api, command, output
@@ -121,7 +123,6 @@ async def test_a_question_that_begins_as_a_command_does_is_asked(
     assert "The answer to: " in out
 
 
-<<<<<<< HEAD
 async def test_a_list_tells_how_runs_have_ended_that_nobody_followed(api: FakeApi, command: Command) -> None:
     api.stored.interval = 30.0
     settings = load_settings(os.environ, toolsets="answer,research").settings
@@ -136,8 +137,6 @@ async def test_a_list_tells_how_runs_have_ended_that_nobody_followed(api: FakeAp
     assert [(each["run_id"], each["status"]) for each in json.loads(out)["runs"]] == [(run, "completed")]
 
 
-=======
->>>>>>> b034b394 (Test each mistake of a command line in one table)
 # Ctrl-C
 
 
