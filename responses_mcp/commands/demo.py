@@ -7,7 +7,6 @@ loopback socket. Only the answers are invented.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +17,7 @@ from responses_mcp.commands.parser import Parser
 from responses_mcp.commands.terminal import FAILED, Stop, parser_of, run_command, say
 from responses_mcp.settings.schema import READ_BY_SERVER
 from responses_mcp.testing import FakeApi, Hang, Json, bodies, open_fake_api
-from responses_mcp.testing.client import McpClient
+from responses_mcp.testing.client import McpClient, started_client
 
 BOUND = 30.0  # seconds for each wait; a demo must not hang on a broken machine
 QUESTION = "When was Python 3.13 released, and what is new in it?"
@@ -48,38 +47,25 @@ def run(argv: Sequence[str]) -> int:
 
 async def _demo() -> None:
     say("openai-responses-mcp demo: a real server process, a FAKE Responses API; the answers are made up.")
-    async with open_fake_api() as api:
-        process = await trio.lowlevel.open_process(
-            [sys.executable, "-m", "responses_mcp", "--stdio"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=_environment(api.base_url),
-            start_new_session=True,  # Ctrl-C is for this process, which then ends the server
-        )
-        if process.stdin is None or process.stdout is None:
-            raise RuntimeError("a process opened with pipes has none")
-        client = McpClient(process.stdout, process.stdin)
-        async with trio.open_nursery() as nursery:
-            try:
-                nursery.start_soon(client.listen)
-                with trio.fail_after(BOUND):
-                    await _handshake(client)
-                    api.script(Json(searched_answer(), latency=0.2), Hang())
-                    await _ask(client)
-                    unanswered = await _cancel(client, api)
-                    await client.end_input()
-                    code = await process.wait()
-                    say(f"5. End of input: the server exits with code {code}.")
-            except (EOFError, trio.BrokenResourceError) as error:
-                raise Stop("the server ended early; 'openai-responses-mcp doctor' says why.") from error
-            except trio.TooSlowError as error:
-                raise Stop(f"nothing came for {BOUND:.0f} s; try again on a less busy machine.") from error
-            finally:
-                if process.returncode is None:
-                    process.kill()
-                    with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
-                        await process.wait()
-            nursery.cancel_scope.cancel(reason="the demo is over")
+    command = [sys.executable, "-m", "responses_mcp", "--stdio"]
+    try:
+        async with (
+            open_fake_api() as api,
+            # Ctrl-C is for this process, which then ends the server.
+            started_client(command, env=_environment(api.base_url), start_new_session=True) as (process, client),
+        ):
+            with trio.fail_after(BOUND):
+                await _handshake(client)
+                api.script(Json(searched_answer(), latency=0.2), Hang())
+                await _ask(client)
+                unanswered = await _cancel(client, api)
+                await client.end_input()
+                code = await process.wait()
+                say(f"5. End of input: the server exits with code {code}.")
+    except (EOFError, trio.BrokenResourceError) as error:
+        raise Stop("the server ended early; 'openai-responses-mcp doctor' says why.") from error
+    except trio.TooSlowError as error:
+        raise Stop(f"nothing came for {BOUND:.0f} s; try again on a less busy machine.") from error
     if code or not unanswered:
         raise Stop(code=FAILED)
 

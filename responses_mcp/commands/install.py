@@ -24,6 +24,7 @@ from responses_mcp.commands.clients.entries import (
     read_by_server,
     secret_variables,
     server_options,
+    verdict,
 )
 from responses_mcp.commands.clients.files import ClientFile, Unmergeable, as_table, reason_of
 from responses_mcp.commands.clients.known import CLIENTS, ENTRY, Machine, Server, this_machine
@@ -149,8 +150,8 @@ def _list(options: argparse.Namespace, machine: Machine) -> None:
     for found in find_entries(machine):
         if found.client in wanted:
             having.add(found.client)
-            first = judge(found, Settings())[0]
-            say(f"{found.client:<15} {first.found}{f'; {first.fix}' if first.fix else ''}")
+            judged = verdict(found)
+            say(f"{found.client:<15} {judged.found}{f'; {judged.fix}' if judged.fix else ''}")
     unread = [client for client in wanted if CLIENTS[client].dialect is None]
     without = [client for client in wanted if client not in (*having, *unread)]
     for told, clients in (("no entry", without), ("not read", unread)):
@@ -320,7 +321,7 @@ def _say_others(options: argparse.Namespace, machine: Machine, path: Path) -> No
     """Name the entries of this server that a client has besides the one that the command is about."""
     title = CLIENTS[options.client].title
     for found in find_entries(machine):
-        if isinstance(found, Entry) and found.client == options.client:
+        if found.problem is None and found.client == options.client:
             is_here = os.path.realpath(found.file) == os.path.realpath(path)
             if not is_here or found.name != options.name:
                 remark(f"{title} also has {found.place}. To take it out: {found.removal}")

@@ -5,8 +5,10 @@ It sends what it is given, legal or not, and keeps every message it receives. It
 
 from __future__ import annotations
 
+import errno
 import json
-from collections.abc import AsyncGenerator, Iterable
+import subprocess
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any, cast
@@ -20,7 +22,7 @@ from responses_mcp.runtime.server import Server
 from responses_mcp.serving import serve
 from responses_mcp.settings.model import Settings
 from responses_mcp.toolsets.base import Toolset
-from responses_mcp.under_trio import require_trio
+from responses_mcp.under_trio import alone, require_trio
 
 Message = dict[str, Any]
 
@@ -188,6 +190,35 @@ def _message(item: Payload | FramingFault) -> Message:
     if not isinstance(message, dict) or "jsonrpc" not in message:
         raise NoMessage(item.data.decode("utf-8", "replace"))
     return cast(Message, message)
+
+
+@asynccontextmanager
+async def started_client(command: Sequence[str], **options: Any) -> AsyncGenerator[tuple[trio.Process, McpClient]]:
+    """Start a server as a process and give it out, with a client that listens to it.
+
+    `options` are those of `trio.lowlevel.open_process`. Leaving the block kills a server that still runs. Raises
+    OSError for a command that cannot be started, and NoMessage in a group.
+    """
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    try:
+        process = await trio.lowlevel.open_process(list(command), **pipes, **options)
+    except ValueError as error:  # such as a NUL in a word
+        raise OSError(errno.EINVAL, str(error)) from error
+    if process.stdin is None or process.stdout is None:
+        raise RuntimeError("a process opened with pipes has none")
+    client = McpClient(process.stdout, process.stdin)
+    try:
+        async with alone() as nursery:
+            nursery.start_soon(client.listen)
+            yield process, client
+            nursery.cancel_scope.cancel(reason="the conversation is over")
+    finally:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+            await trio.aclose_forcefully(process.stdin)
+            await trio.aclose_forcefully(process.stdout)
 
 
 @asynccontextmanager

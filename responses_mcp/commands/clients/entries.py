@@ -58,7 +58,8 @@ def starting_words(words: Sequence[str]) -> int | None:
 class Entry(NamedTuple):
     """An entry of this server: whose it is, its file, its name, and what it says.
 
-    `scope` is project for a file of the working directory, which somebody else may have written.
+    `scope` is project for a file of the working directory, which somebody else may have written. `problem` says, as the
+    second half of a sentence, why the file could not be read; then nothing else of the entry is known.
     """
 
     client: str
@@ -66,7 +67,8 @@ class Entry(NamedTuple):
     name: str
     said: Mapping[str, Any]
     machine: Machine
-    scope: Literal["user", "project"]
+    scope: Literal["user", "project"] = "user"
+    problem: str | None = None
 
     @property
     def of(self) -> Client:
@@ -179,14 +181,6 @@ class Entry(NamedTuple):
         return text if self.of.references is None else self.of.references.sub(value, text)
 
 
-class Unreadable(NamedTuple):
-    """A file of a client that could not be read, and why, as the second half of a sentence."""
-
-    client: str
-    file: Path
-    why: str
-
-
 def server_options(words: Sequence[str]) -> dict[str, str | None]:
     """Return the options of this server among words, in order, with their values; None for one without."""
     found: dict[str, str | None] = {}
@@ -208,7 +202,7 @@ def document_of(text: str, client: Client, name: str) -> JsonDocument | CodexTab
     return JsonDocument(text, container=client.container, name=name, dialect=client.dialect)
 
 
-def find_entries(machine: Machine) -> Iterator[Entry | Unreadable]:
+def find_entries(machine: Machine) -> Iterator[Entry]:
     """Yield the entries of this server in the files of all clients: those of the user, and of the working directory."""
     for key, client in CLIENTS.items():
         files: dict[Path, Literal["user", "project"]] = {Path(client.user_file(machine)): "user"}
@@ -218,7 +212,7 @@ def find_entries(machine: Machine) -> Iterator[Entry | Unreadable]:
             try:
                 document = document_of(ClientFile(file).text, client, ENTRY)
             except Unmergeable as problem:
-                yield Unreadable(key, file, str(problem))
+                yield Entry(key, file, ENTRY, {}, machine, scope, str(problem))
                 continue
             for name, said in document.entries.items():
                 entry = Entry(key, file, name, as_table(said) or {}, machine, scope)
@@ -249,23 +243,23 @@ def secret_variables(openai: OpenAISettings) -> tuple[str, ...]:
 # What is wrong with an entry
 
 
-def judge(found: Entry | Unreadable, settings: Settings) -> list[Finding]:
+def judge(entry: Entry, settings: Settings) -> list[Finding]:
     """Return whether an entry starts this server, and, where it does, what does not get there or ends too early.
 
     `settings` are those of this shell.
     """
-    if isinstance(found, Unreadable):
-        client = CLIENTS[found.client]
-        told = f"{found.file} of {client.title} was not read: {found.why.removesuffix('; correct that')}"
-        if client.dialect == "toml":  # of which Codex reads a newer edition
-            return [warn("clients", told, f"correct that file, or look at it yourself if {client.title} reads it")]
-        return [fail("clients", told, "correct that file")]
-    first = _verdict(found)
-    return [first, *_passed(found, settings.openai), *_limited(found)] if first.status == "ok" else [first]
+    first = verdict(entry)
+    return [first, *_passed(entry, settings.openai), *_limited(entry)] if first.status == "ok" else [first]
 
 
-def _verdict(entry: Entry) -> Finding:
+def verdict(entry: Entry) -> Finding:
+    """Return whether an entry starts this server."""
     title, where, client = entry.of.title, f"by {entry.place}", entry.of
+    if entry.problem is not None:
+        told = f"{entry.file} of {title} was not read: {entry.problem.removesuffix('; correct that')}"
+        if client.dialect == "toml":  # of which Codex reads a newer edition
+            return warn("clients", told, f"correct that file, or look at it yourself if {title} reads it")
+        return fail("clients", told, "correct that file")
     arguments, variables = entry.said.get(client.arguments or client.command, []), entry.said.get(client.variables, {})
     if not entry.words or arguments != texts_in(arguments) or variables != entry.given:
         told = f"{title} cannot use it: command, arguments and variables must be texts, {where}"

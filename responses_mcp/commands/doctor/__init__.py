@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import trio
 
 from responses_mcp import __version__
-from responses_mcp.commands.clients.entries import Entry, Unreadable, find_entries, judge
+from responses_mcp.commands.clients.entries import Entry, find_entries, judge, verdict
 from responses_mcp.commands.clients.known import CLIENTS, command_of, this_executable, this_machine
 from responses_mcp.commands.doctor.configuration import address_is_wrong, check_configuration, check_program
 from responses_mcp.commands.doctor.handshake import check_handshake, shake_hands
@@ -111,7 +111,7 @@ class _Subject(NamedTuple):
     """
 
     client: str | None
-    found: Sequence[Entry | Unreadable]
+    found: Sequence[Entry]
     here: Settings
     loaded: LoadedSettings
     command: Sequence[str]
@@ -120,13 +120,12 @@ class _Subject(NamedTuple):
 
 def _subject(options: argparse.Namespace) -> _Subject:
     here = load_settings(os.environ, config_path=options.config)
-    found: list[Entry | Unreadable] = []
+    found: list[Entry] = []
     with suppress(Stop):  # a user without a home has no files of clients
         found = [each for each in find_entries(this_machine()) if options.client in {None, each.client}]
     for each in found if options.client else ():
         # No file of the working directory decides: clients ask first whether an entry there is trusted.
-        startable = isinstance(each, Entry) and each.scope != "project" and each.serves
-        if isinstance(each, Entry) and startable and judge(each, here.settings)[0].status == "ok":
+        if each.scope != "project" and each.serves and verdict(each).status == "ok":
             command = [each.program or "", *each.command[1:]]
             return _Subject(options.client, found, here.settings, each.loaded(), command, each)
     config = [] if options.config is None else ["--config", options.config]
@@ -136,7 +135,7 @@ def _subject(options: argparse.Namespace) -> _Subject:
 
 async def _check(subject: _Subject, redact: Callable[[str], str], tell: Tell, *, offline: bool) -> None:
     loaded, settings = subject.loaded, subject.loaded.settings
-    entries = [each for each in subject.found if isinstance(each, Entry)]
+    entries = [each for each in subject.found if each.problem is None]
     for finding in (*check_program(), *check_configuration(loaded, subject.entry, entries)):
         tell(finding)
     listed = await _network(loaded, tell, offline=offline)

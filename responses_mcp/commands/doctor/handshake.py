@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +14,7 @@ import trio
 from responses_mcp.commands.clients.known import Client
 from responses_mcp.commands.findings import Finding, fail, ok, warn
 from responses_mcp.errors import program
-from responses_mcp.testing.client import McpClient, NoMessage
+from responses_mcp.testing.client import NoMessage, started_client
 
 _ANSWERS: Final = 30.0  # seconds for the handshake and the list; hardly a client waits longer
 _ENDS: Final = 5.0  # seconds for the process to exit at the end of its input
@@ -53,56 +51,21 @@ async def shake_hands(
     secrets out of a line that the server wrote. Raises OSError for a command that cannot be started.
     """
     environ, folder = started or (None, None)
+    result, began = Handshake(), trio.current_time()
     with tempfile.TemporaryFile() as stderr:
-        began = trio.current_time()
         try:
-            process = await trio.lowlevel.open_process(
-                list(command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr.fileno(),
-                env=environ,
-                cwd=folder,
-            )
-        except ValueError as error:  # such as a NUL: a client's file may hold what no system takes
-            raise OSError(errno.EINVAL, str(error)) from error
-        try:
-            result = await _conversation(process, began, answers, ends)
-        finally:
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
-                if process.returncode is None:
-                    process.kill()
-                    await process.wait()
-                for stream in filter(None, (process.stdin, process.stdout)):
-                    await trio.aclose_forcefully(stream)
-        result.noise = None if result.noise is None else redact(result.noise)[:_SHOWN]
+            async with started_client(command, stderr=stderr.fileno(), env=environ, cwd=folder) as (process, client):
+                with trio.move_on_after(answers), suppress(EOFError, trio.BrokenResourceError):
+                    await client.initialize()
+                    result.seconds = trio.current_time() - began
+                    result.tools = _names(await client.ask("tools/list"))
+                with trio.move_on_after(ends):
+                    await client.end_input()
+                    await client.wait_end()
+                    result.exit_code = await process.wait()
+        except* NoMessage as errors:
+            result.noise = redact(str(errors.exceptions[0]))[:_SHOWN]
         result.last_words = redact(_last_line(stderr))[:_SHOWN]
-    return result
-
-
-async def _conversation(process: trio.Process, began: float, answers: float, ends: float) -> Handshake:
-    if process.stdin is None or process.stdout is None:
-        raise RuntimeError("a process opened with pipes has none")
-    client, result = McpClient(process.stdout, process.stdin), Handshake()
-
-    async def listen() -> None:
-        try:
-            await client.listen()
-        except NoMessage as error:
-            result.noise = str(error)
-            nursery.cancel_scope.cancel(reason="the server writes what is no message")
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(listen)
-        with trio.move_on_after(answers), suppress(EOFError, trio.BrokenResourceError):
-            await client.initialize()
-            result.seconds = trio.current_time() - began
-            result.tools = _names(await client.ask("tools/list"))
-        with trio.move_on_after(ends):
-            await client.end_input()
-            await client.wait_end()
-            result.exit_code = await process.wait()
-        nursery.cancel_scope.cancel(reason="the conversation is over")
     return result
 
 

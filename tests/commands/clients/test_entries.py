@@ -64,7 +64,7 @@ def machine(tmp_path: Path) -> Machine:
 def entries_of(machine: Machine, servers: object) -> list[Entry]:
     (machine_file := Path(CLIENTS["cursor"].user_file(machine))).parent.mkdir(exist_ok=True)
     machine_file.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
-    return [each for each in find_entries(machine) if isinstance(each, Entry) and each.scope == "user"]
+    return [each for each in find_entries(machine) if each.scope == "user"]
 
 
 def test_an_entry_of_our_name_is_ours_unless_it_names_a_server_to_connect_to(machine: Machine) -> None:
