@@ -414,15 +414,16 @@ def _error(
     """
     name = kind_of(failure)
     kind = KINDS[name]
-    known = " ".join(str(each) for each in (failure.status, failure.code) if each)
-    before, cure = f"{kind.happened} ({known})" if known else kind.happened, kind.cure.format(key_from=key_from)
+    before, cure = _begin(kind, failure.status, failure.code), kind.cure.format(key_from=key_from)
+    is_word = any(pattern.search(_HUMP.sub(" ", failure.code or "").lower()) for pattern in _WORDS.values())
+    unquoted = before if is_word else _begin(kind, failure.status, None)  # an unknown code may be of the question
     if (wait := failure.wait) is not None and issubclass(kind.error, RateLimited | ServiceFailed):
         cure += f" It asks to wait {'a day or longer' if wait >= LONGEST_DURATION else f'{round(wait, 3):.8g} s'}."
     said = failure.words or ("no reason given." if name == "unknown" else "")
     if len(said) > (room := max(0, _LONGEST_TEXT - len(before) - len(cure))):
         said = said[: max(0, room - 1)] + "…"
     error = kind.error(f"{before}: {said} {cure}" if said else f"{before}. {cure}", retryable=kind.again is not None)
-    error.kind, error.said, error.unquoted = name, said or None, f"{before}. {cure}"
+    error.kind, error.said, error.unquoted = name, said or None, f"{unquoted}. {cure}"
     error.status, error.type, error.code, error.retry_after = failure.status, failure.type, failure.code, wait
     error.param, error.params, error.words = next(iter(failure.params), None), failure.params, failure.words
     if progress != "refused" or name != "reply":  # a success that cannot be used may have been paid for
@@ -435,6 +436,11 @@ def _error(
         if item and (item.get("content") if is_message else item.get("status") in _WORKED):
             error.advance("begun")
     return error
+
+
+def _begin(kind: Kind, status: int | None, code: str | None) -> str:
+    known = " ".join(str(each) for each in (status, code) if each)
+    return f"{kind.happened} ({known})" if known else kind.happened
 
 
 # What a call adds

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trio
 
-from responses_mcp.errors import BadArgument, ResponsesMcpError, UpstreamError
+from responses_mcp.errors import BadArgument, ResponsesMcpError
 from responses_mcp.research.inquiry import checked
 from responses_mcp.research.runs import Research, open_research
 from responses_mcp.research.runs_file import FILE, RunsFileUnusable
@@ -149,36 +149,6 @@ async def test_a_rate_limit_told_with_status_200_is_waited_for_and_costs_nothing
     assert (view.status, view.maybe_paid, "Too many." in str(view.error)) == ("failed", False, True)
 
 
-@pytest.mark.parametrize("reply", [Sse([{"type": "error", "error": OVERLOADED}]), Json({"error": OVERLOADED})])
-async def test_an_overload_told_with_status_200_is_as_that_with_status_503(reply: Reply, tmp_path: Path) -> None:
-    views: list[RunView] = []
-    for each in (reply, Error(503, code="server_is_overloaded", message="")):
-        upstream = slow()
-        upstream.script = [each]
-        view, _ = await answered(upstream, tmp_path)
-        assert "question or the model" not in str(view.error)
-        views.append(view)
-    assert [(view.status, view.maybe_paid, len(view.error or "") > 0) for view in views] == [("failed", True, True)] * 2
-
-
-@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
-async def test_data_that_cannot_be_written_as_json_again_is_none_and_the_answer_can_be_told(
-    number: str, tmp_path: Path
-) -> None:
-    upstream = slow()
-    body = json.dumps(bodies.unsearched()).replace(
-        json.dumps(bodies.unsearched()["output"][-1]["content"][0]["text"]), json.dumps(f'{{"a": {number}}}')
-    )
-    upstream.script = [as_stream(json.loads(body))]
-    async with researching(upstream, tmp_path) as research:
-        run = await research.start("why?", output_schema={"type": "object"})
-        view = await ended(research, run)
-    assert (view.status, view.data) == ("completed", None)
-    told = json.loads(json.dumps(view.as_json(), allow_nan=False))
-    assert "no JSON object" in told["error"]
-    assert number in told["answer"]
-
-
 @pytest.mark.parametrize(
     ("message", "param"),
     [
@@ -249,60 +219,6 @@ async def test_what_background_mode_was_refused_with_is_no_cause_of_what_is_lost
     assert "not available" not in (view.error or "")
 
 
-async def test_a_run_that_is_cancelled_while_its_id_comes_in_a_plain_reply_is_cancelled_at_the_api(
-    tmp_path: Path,
-) -> None:
-    upstream = slow(interval=60.0)
-    async with researching(upstream, tmp_path) as research:
-        upstream.latency = 2.0
-        upstream.stored.create({"model": "m", "input": "why?", "background": True, "stream": True})
-        (response_id,) = upstream.stored.responses
-        upstream.script = [Json({"id": response_id, "object": "response", "status": "queued"})]
-        run = await research.start("why?")
-        await trio.sleep(1)
-        view = await research.cancel(run)
-    assert (view.status, view.confirmed) == ("cancelled", True)
-    assert (upstream.kinds[0], upstream.kinds.count("cancel")) == ("ask", 1)
-
-
-@pytest.mark.parametrize("kind", ["look", "cancel"])
-async def test_a_reply_that_says_nothing_of_the_response_is_no_end_of_it(kind: str, tmp_path: Path) -> None:
-    upstream = slow()
-    async with researching(upstream, tmp_path) as research:
-        if kind == "look":
-            upstream.stored.faults = slow(cut_after=2, cuts=9).stored.faults
-        run = await research.start("why?")
-        await trio.sleep(4)
-        send, said = upstream.send, False
-
-        async def empty_once(*given: Any) -> None:
-            nonlocal said
-            path = given[0].url
-            if not said and (path.endswith("/cancel") if kind == "cancel" else "stream=true" not in path):
-                said = True
-                upstream.script.insert(0, Json({}))
-            await send(*given)
-
-        upstream.send = empty_once  # type: ignore[method-assign, assignment]
-        view = await (research.cancel(run) if kind == "cancel" else research.result(run, wait_seconds=WAIT))
-    assert said
-    assert view.status == ("cancelled" if kind == "cancel" else "completed")
-    assert view.answer is None or view.answer.text
-
-
-async def test_a_look_at_an_ended_run_that_fails_once_is_not_what_is_remembered(tmp_path: Path) -> None:
-    upstream = slow()
-    async with researching(upstream, tmp_path) as research:
-        run = await research.start("why?")
-        await ended(research, run)
-    async with researching(upstream, tmp_path) as research:
-        (known,) = upstream.stored.responses
-        upstream.script = [Json({**bodies.searched(), "id": known, "status": "in_progress", "output": []})]
-        with pytest.raises(UpstreamError, match="ask for it later"):
-            await research.result(run)
-        assert (await research.result(run)).status == "completed"
-
-
 # Money
 
 
@@ -323,17 +239,6 @@ async def test_a_run_that_was_cancelled_counts_as_what_it_had_reserved(tmp_path:
     meter = await spent_by(slow(), tmp_path, use)
     assert meter.spent.usd > 0
     assert meter.held.usd == 0
-
-
-async def test_a_run_whose_stream_ends_in_an_error_without_an_id_counts_as_what_it_had_reserved(tmp_path: Path) -> None:
-    async def use(research: Research) -> None:
-        view = await ended(research, await research.start("why?"))
-        assert (view.status, view.maybe_paid) == ("failed", True)
-
-    upstream = slow()
-    upstream.script = [Sse([{"type": "error", "code": "server_error", "message": "a hiccup"}])]
-    meter = await spent_by(upstream, tmp_path, use)
-    assert meter.spent.usd > 0
 
 
 async def test_who_gives_up_before_a_run_is_begun_is_not_made_to_wait_and_nothing_is_asked(tmp_path: Path) -> None:
@@ -427,18 +332,6 @@ async def test_what_is_asked_about_runs_of_others_belongs_to_no_call_s_trace(
     assert not any(traces)
 
 
-async def test_a_run_that_was_refused_for_now_at_the_end_of_its_server_cost_nothing_and_says_so(
-    tmp_path: Path,
-) -> None:
-    upstream = slow()
-    upstream.script = [Error(429, headers={"retry-after": "30"})]
-    async with researching(upstream, tmp_path) as research:
-        run = await research.start("why?")
-        await trio.sleep(6)
-    view = await taken_up(upstream, tmp_path, run)
-    assert (view.running, view.maybe_paid, upstream.kinds) == (False, False, ["ask"]), view
-
-
 async def test_a_run_whose_server_is_killed_while_it_waits_for_the_rate_limit_cost_nothing(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(429, headers={"retry-after": "30"})]
@@ -519,15 +412,6 @@ async def test_an_id_that_comes_when_the_run_was_given_up_brings_it_back(tmp_pat
         assert (await ended(one, run)).status == "completed"
         assert (await two.result(run)).status == "completed"
     assert len(upstream.of("ask")) == 1
-
-
-async def test_a_run_that_begins_in_the_far_future_takes_no_longer_than_others(tmp_path: Path) -> None:
-    upstream = slow(interval=1e9)
-    async with researching(upstream, tmp_path) as research:
-        run = await research.start("why?")
-        await trio.sleep(3)
-    in_file(tmp_path, "UPDATE run SET created = 9e10")
-    await taken_up(upstream, tmp_path, run)
 
 
 async def test_a_run_at_prices_without_a_date_is_read_again(tmp_path: Path) -> None:
@@ -645,29 +529,6 @@ async def test_an_end_that_cannot_be_written_is_told_at_once_and_written_later(s
         assert [each["status"] for each in await research.list()] == ["completed"]
 
 
-@pytest.mark.parametrize("minutes", [1, 15])
-async def test_an_end_that_cannot_be_written_holds_up_no_other_run_and_is_not_joined(
-    minutes: float, tmp_path: Path
-) -> None:
-    file = File()
-    upstream = slow()
-    async with researching(upstream, tmp_path, in_thread=file, max_running=1) as research:
-        run = await research.start("why?")
-        await trio.sleep(2)
-        file.locked = True
-        assert (await ended(research, run)).status == "completed"
-        await trio.sleep(60 * minutes)
-        file.locked = False
-        again = await research.start("why?")
-        assert again != run
-        before = trio.current_time()
-        assert (await ended(research, again)).status == "completed"
-        assert trio.current_time() - before < 60
-        await trio.sleep(120)
-        assert [each["status"] for each in await research.list()] == ["completed", "completed"]
-    assert len(upstream.of("ask")) == 2
-
-
 async def test_a_call_that_is_cancelled_with_its_server_cancels_its_run(tmp_path: Path) -> None:
     upstream = slow(interval=60.0)
 
@@ -774,7 +635,7 @@ async def test_what_one_question_asks_for_is_never_left_out_and_its_refusal_is_t
 
 
 @pytest.mark.parametrize("status", ["completed", "incomplete"])
-@pytest.mark.parametrize("text", ["Because.", "[1]", '{"a":'])
+@pytest.mark.parametrize("text", ["Because.", "[1]", '{"a":', '{"a": NaN}', '{"a": 1e999}'])
 async def test_an_answer_that_is_no_object_of_the_schema_is_told_as_it_is(
     status: str, text: str, tmp_path: Path
 ) -> None:
@@ -786,7 +647,7 @@ async def test_an_answer_that_is_no_object_of_the_schema_is_told_as_it_is(
         assert (view.status, view.data) == (status, None)
         assert view.answer is not None
         assert view.answer.text.startswith(text)
-        assert "no JSON object" in str(view.error)
+        assert "no JSON object" in str(json.loads(json.dumps(view.as_json(), allow_nan=False))["error"])
 
 
 async def test_an_object_in_a_fence_of_markdown_is_the_data(tmp_path: Path) -> None:
@@ -863,18 +724,6 @@ async def test_an_answer_that_is_too_long_to_be_read_is_told_at_once_and_had_wit
     assert (await told_with(2_000_000, view.run_id)).status == "completed"
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 410])
-async def test_a_look_that_is_refused_again_and_again_is_told_with_its_reason(status: int, tmp_path: Path) -> None:
-    upstream = slow(cut_after=2)
-    send = upstream.stored.answer
-    upstream.stored.answer = lambda method, path: Error(status) if method == "GET" else send(method, path)  # type: ignore[assignment, method-assign]
-    view = await asked_and_ended(upstream, tmp_path)
-    assert (view.status, view.maybe_paid) == ("failed", True)
-    assert f"({status}" in str(view.error)
-    assert len(upstream.asked) < 20
-    assert view.seconds < 100
-
-
 @pytest.mark.parametrize(("refusal", "seconds"), [(Error(404), 75.0), (Error(403), 75.0)])
 @pytest.mark.parametrize("cancelled", [False, True])
 async def test_a_run_that_was_given_up_and_goes_on_at_the_api_goes_on_here_and_can_be_cancelled(
@@ -901,18 +750,6 @@ async def test_a_run_that_was_given_up_and_goes_on_at_the_api_goes_on_here_and_c
     assert len(upstream.of("ask")) == 1
 
 
-async def test_a_cancel_that_is_answered_without_the_answer_has_it_looked_up(tmp_path: Path) -> None:
-    upstream = slow()
-    async with researching(upstream, tmp_path) as research:
-        run = await research.start("why?")
-        await trio.sleep(5)
-        (response_id,) = upstream.stored.responses
-        upstream.stored.responses[response_id].interval = 0.0  # it has ended
-        upstream.cancels = Json({"id": response_id, "status": "completed"})
-        view = await research.cancel(run)
-    assert view.status == "completed"
-
-
 async def test_a_refusal_that_comes_after_the_cancel_ends_the_run_at_once_and_it_cost_nothing(tmp_path: Path) -> None:
     upstream = slow()
     upstream.latency = 2.0
@@ -934,7 +771,8 @@ async def test_no_word_of_the_api_is_written_as_it_may_repeat_the_question(quest
     refusals: list[Reply] = [
         Json({"detail": [{"type": "extra", "loc": ["body", "x"], "msg": f"No: {question}"}]}, status=422),
         Json({"error": {"message": f"Cannot answer {json.dumps(question)}.", "param": "input"}}, status=422),
-        Json({"error": {"message": f"No model for {question}.", "code": "model_gone"}}, status=404),
+        Json({"error": {"message": f"No model for {question}.", "code": "model_not_found"}}, status=404),
+        Error(400, "No.", code=question),
         Sse([created(), {"type": "response.failed", "response": {"id": "resp_1", "error": {"message": question}}}]),
     ]
     for refusal in refusals:
@@ -946,37 +784,10 @@ async def test_no_word_of_the_api_is_written_as_it_may_repeat_the_question(quest
         async with researching(upstream, tmp_path) as research:
             again = await research.result(run)
         assert view.error != again.error  # in which it is told to who asked
-        assert (view.error or "").partition(":")[0] == (again.error or "").partition(".")[0]
+        assert (again.error or "").partition(".")[0].removesuffix(")") in (view.error or "")
     kept = in_file(tmp_path, "SELECT reason FROM run")
     assert [reason for (reason,) in kept if "Kanazawa" in reason or "金沢" in reason or r"\u" in reason] == []
     assert b"Kanazawa" not in written_in(tmp_path)
-
-
-async def test_no_word_of_the_api_is_written_where_looks_at_a_run_fail(tmp_path: Path) -> None:
-    upstream = slow(cut_after=2)
-    upstream.stored.answer = lambda method, target: Error(403, "Kanazawa!")  # type: ignore[method-assign]
-    view = await asked_and_ended(upstream, tmp_path)
-    assert "Kanazawa" in str(view.error)
-    assert b"Kanazawa" not in written_in(tmp_path)
-
-
-@pytest.mark.clock("real")
-async def test_what_a_run_used_that_another_process_finishes_is_in_the_ledger(tmp_path: Path) -> None:
-    upstream = slow(0.05)
-    settings = replace(settings_for(tmp_path), usage=UsageSettings(ledger=True))
-    with trio.fail_after(60):
-        async with open_research(settings, api=upstream.api()) as research:
-            run = await research.start("why?")
-            await has_id(research, run)
-        (left,) = rows(tmp_path, "day", 1, None)
-        assert (left.calls, left.input_tokens) == (1, 0)
-        async with open_research(settings, api=upstream.api()) as research:
-            view = await research.result(run, wait_seconds=40)
-            assert view.status == "completed"
-    (settled,) = rows(tmp_path, "day", 1, None)
-    assert view.usage is not None
-    assert (settled.calls, settled.input_tokens, settled.guessed) == (1, view.usage["input_tokens"], 0)
-    assert settled.usd == pytest.approx(view.usage["cost_usd"])
 
 
 @pytest.mark.clock("real")
@@ -1001,29 +812,6 @@ async def test_who_joined_a_run_that_another_process_sends_leaves_its_guess_in_t
     assert view.usage is not None
     assert (settled.calls, settled.guessed) == (1, 0)
     assert settled.usd == pytest.approx(view.usage["cost_usd"])
-
-
-async def test_an_answer_that_could_not_be_looked_up_is_told_wherever_it_can_be_had_again(tmp_path: Path) -> None:
-    upstream = slow(cut_after=2)
-    answer = upstream.stored.answer
-    until = 100.0
-
-    def refused_for_a_while(method: str, target: str) -> Any:
-        return Error(403) if method == "GET" and trio.current_time() < until else answer(method, target)
-
-    upstream.stored.answer = refused_for_a_while  # type: ignore[method-assign]
-    settings = replace(settings_for(tmp_path), usage=UsageSettings(ledger=True))
-    async with researching(upstream, tmp_path, settings=settings) as research:
-        run = await research.start("why?")
-        assert (await ended(research, run)).status == "failed"
-        await trio.sleep(until)
-        view = await research.result(run)  # by the same server
-        assert view.status == "completed"
-        assert view.usage is not None
-        assert view.usage["total_tokens"] == 9245
-        assert [each["status"] for each in await research.list()] == ["completed"]
-    async with researching(upstream, tmp_path, settings=settings) as research:
-        await research.start("and then?", continue_from=run)
 
 
 @pytest.mark.clock("real")
