@@ -95,15 +95,6 @@ async def test_an_id_that_does_not_come_in_time_is_told_and_leaving_takes_no_lon
     assert (view.status, view.maybe_paid, len(upstream.of("ask"))) == ("failed", True, 1), view
 
 
-async def test_a_run_that_is_refused_for_the_moment_is_left_in_a_second_and_cost_nothing(tmp_path: Path) -> None:
-    upstream = slow()
-    upstream.script = [Error(429, headers={"retry-after": "30"})]
-    run = await ends(upstream, tmp_path, 30)
-    assert trio.current_time() <= 1.0
-    view = await taken_up(upstream, tmp_path, run)
-    assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", False, ["ask"]), view
-
-
 HOST: Final = """
 import os, signal, sys, trio
 from pathlib import Path

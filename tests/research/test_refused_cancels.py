@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from responses_mcp.research.view import RunView
-from responses_mcp.testing import Error, Json, Reply, as_stream, bodies
+from responses_mcp.testing import Error, Json, Reply, bodies
 from tests.research.upstream import Asked, Upstream, researching, slow, taken_up, written_in
 
 pytestmark = pytest.mark.clock("virtual")
@@ -227,20 +227,6 @@ async def test_a_cancel_while_nothing_can_be_read_does_not_lose_the_answer(tmp_p
         await trio.sleep(400)
         view = await research.result(run)
     assert (view.status, view.answer is not None) == ("completed", True)
-
-
-async def test_a_failure_is_the_same_whenever_it_is_asked_for(tmp_path: Path) -> None:
-    upstream = slow()
-    upstream.script = [Error(429, headers={"retry-after": "1"}), as_stream(bodies.failed())]
-    async with researching(upstream, tmp_path) as research:
-        run = await research.start("why?")
-        first = await research.result(run, wait_seconds=100)
-        await trio.sleep(1)
-        assert await research.result(run) == first
-    assert first.status == "failed"
-    assert first.failure is not None
-    assert not getattr(first.failure, "retryable", False)
-    assert upstream.kinds == ["ask", "ask"]
 
 
 async def test_a_cancel_of_a_run_that_another_process_has_sent_after_a_refusal_here_reaches_the_api(

@@ -331,12 +331,6 @@ def test_a_file_of_a_newer_version_is_left_alone_and_told(file: RunsFile) -> Non
     assert not list(file.path.parent.glob(f"{FILE}.broken-*"))
 
 
-def test_a_folder_that_cannot_be_made_is_an_error_that_names_the_setting(tmp_path: Path) -> None:
-    (tmp_path / "taken").write_text("", encoding="utf-8")
-    with pytest.raises(RunsFileUnusable, match=r"research\.state_dir"):
-        RunsFile(tmp_path / "taken").get("run_1", "mine")
-
-
 def test_a_path_that_no_system_has_is_told_and_not_blamed_for_a_text_that_cannot_be_written(file: RunsFile) -> None:
     with pytest.raises(RunsFileUnusable, match="its path is none that this system has"):
         RunsFile(Path("a\0b")).get("run_1", "mine")
