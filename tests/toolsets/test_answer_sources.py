@@ -181,13 +181,54 @@ async def test_citations_that_only_the_events_before_the_last_have_are_kept(lost
 @pytest.mark.parametrize("event", [
     {"type": "response.content_part.done", "part": items.output_text("Rain.", [items.url_citation(A, "", 0, 1)])},
     {"type": "response.output_text.done", "text": "Rain.", "annotations": [items.url_citation(A, "", 0, 1)]},
-], ids=["part", "text"])  # fmt: skip
-@pytest.mark.parametrize("output", [[items.message([items.output_text("Rain.")])], [items.message([])], []])
+    {"type": "response.output_text_annotation.added", "annotation": items.url_citation(A, "", 0, 1)},
+], ids=["part", "text", "older name"])  # fmt: skip
+@pytest.mark.parametrize("output", [
+    [items.message([items.output_text("Rain.")])], [items.message([])], [],
+    [items.web_search_call(["q"], [A]), items.message([items.output_text("Rain.")])],
+])  # fmt: skip
 async def test_citations_of_a_part_or_a_text_that_was_finished_are_kept(event: Any, output: list[Any]) -> None:
     delta = {"type": "response.output_text.delta", "delta": "Rain."}
     end = {"type": "response.completed", "response": items.response(output)}
     found = await called(streamed([delta, event, end]))
     assert found["answer"] == f"Rain.\n\nSources:\n- {A} ({TODAY})"
+
+
+async def test_citations_of_one_message_are_kept_where_the_last_event_has_those_of_another() -> None:
+    first, second = ([items.output_text("Rain.", [items.url_citation(url, "", 0, 1)])] for url in (A, B))
+    done = {"type": "response.output_item.done", "item": items.message(first)}
+    output = [items.message([items.output_text("Rain.")]), items.message(second)]
+    found = await called(streamed([done, {"type": "response.completed", "response": items.response(output)}]))
+    assert [citation["url"] for citation in found["citations"]] == [A, B]
+
+
+async def test_citations_of_a_remark_stay_out_also_where_the_last_event_lacks_those_of_the_answer() -> None:
+    remark, final = (
+        items.message([items.output_text("Hm.")], "commentary"),
+        items.message([items.output_text("Rain.")], "final_answer"),
+    )
+    remark["id"], final["id"] = "m1", "m2"
+    added = [
+        {
+            "type": "response.output_text.annotation.added",
+            "item_id": name,
+            "annotation": items.url_citation(url, "", 0, 1),
+        }
+        for name, url in (("m1", A), ("m2", B))
+    ]
+    found = await called(
+        streamed([*added, {"type": "response.completed", "response": items.response([remark, final])}])
+    )
+    assert [citation["url"] for citation in found["citations"]] == [B]
+
+
+@pytest.mark.parametrize("content", ["Rain.", [{"type": "text", "text": "Rain."}]])
+@pytest.mark.parametrize("as_reply", [ok, lambda body: streamed([{"type": "response.completed", "response": body}])])
+async def test_a_text_is_read_in_the_other_forms_that_servers_give_it(
+    content: Any, as_reply: Callable[[Any], Reply]
+) -> None:
+    message = {"type": "message", "role": "assistant", "content": content}
+    assert (await called(as_reply(items.response([message]))))["answer"] == "Rain."
 
 
 async def test_a_search_that_only_the_events_before_the_last_have_was_used() -> None:

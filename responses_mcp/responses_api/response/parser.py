@@ -178,7 +178,11 @@ def answer_messages(items: list[JsonObject]) -> list[list[JsonObject]]:
     messages = [item for item in items if item.get("type") == "message"]
     final = [message for message in messages if message.get("phase") == "final_answer"]
     looks = repeat(None, MOST_ITEMS)
-    return [list(objects(message.get("content"), looks)) for message in final or messages]
+    contents = (message.get("content") for message in final or messages)
+    return [
+        [{"type": "output_text", "text": content}] if isinstance(content, str) else list(objects(content, looks))
+        for content in contents
+    ]
 
 
 def annotations_of(messages: Iterable[Iterable[JsonObject]]) -> Iterator[JsonObject]:
@@ -195,7 +199,8 @@ def joined_text(messages: Iterable[Iterable[JsonObject]], kind: str, member: str
 
     Between two messages is a blank line. What is behind `LONGEST_ANSWER` characters is lost.
     """
-    texts = ["".join(text_at(part, member) for part in parts if part.get("type") == kind) for parts in messages]
+    kinds = (kind, member)  # some servers name a part after its member
+    texts = ["".join(text_at(part, member) for part in parts if part.get("type") in kinds) for parts in messages]
     # Joined first: a secret may have been cut between two parts, and a character into its two surrogates.
     text = "".join(texts)
     if len(texts) > 1 and redact(text[:LONGEST_ANSWER]) == text[:LONGEST_ANSWER]:  # none between two messages

@@ -32,13 +32,19 @@ _BLANK: Final = b" \t\r\n\xef\xbb\xbf"  # and a byte order mark, before a body
 _FIELDS: Final = (b"event:", b"data:", b":", b"id:", b"retry:")  # how a stream begins, and no JSON
 _MOST_KEPT: Final = 10_000  # events that may have to complete the output of the terminal one
 _WRITTEN: Final = re.compile(rb'"delta"\s*+:\s*+"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
+_CITED: Final = re.compile(rb'"(?:url|file_id)"\s*+:\s*+("[^"]*+")')
 _TERMINAL: Final = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
 _OUTPUT: Final = (".delta", ".done", "_call.completed", ".annotation.added")  # how events of what was made end
 _DELTA: Final = "response.output_text.delta"
 _ADDED: Final = "response.output_item.added"
 _ITEM: Final = "response.output_item.done"
 _TEXT: Final = "response.output_text.done"
-_KEPT: Final = frozenset({_DELTA, _ITEM, _TEXT, "response.content_part.done", "response.output_text.annotation.added"})
+_KEPT: Final = frozenset(
+    {
+        *(_DELTA, _ITEM, _TEXT, "response.content_part.done"),
+        *("response.output_text.annotation.added", "response.output_text_annotation.added"),
+    }
+)
 _SEARCHING: Final = "response.web_search_call.searching"
 _PHASES: Final = {(_DELTA, ""): "writing", (_SEARCHING, ""): "searching", (_ADDED, "reasoning"): "thinking"}
 
@@ -231,23 +237,25 @@ class ReplyReader:
             raise error
         output = output_items(response)
         if from_start:
-            output = self._completed(output)
+            output = self._completed(output, data)
         elif not any(item.get("type") == "message" for item in output):
             output = []
         status = "failed" if reason else text_at(response, "status") or kind.removeprefix("response.")
         return {**response, **reason, "status": status, "output": output}
 
-    def _completed(self, output: list[JsonObject]) -> list[JsonObject]:
-        """Return an output with the kinds of item, and the citations, that it lacks and other events have.
+    def _completed(self, output: list[JsonObject], end: bytes) -> list[JsonObject]:
+        """Return an output with the kinds of item, and the citations, that it lacks and other events than `end` have.
 
-        Where no message was finished, the finished texts make one, or else the deltas. The citations come with the
-        last text: which part they are of makes no difference to an answer.
+        Where no message was finished, the finished texts make one, or else the deltas. All citations go with the last
+        text: which part they are of makes no difference to an answer.
         """
         output = [item for item in output if item.get("type") != "message" or item.get("content")]
         kinds = [item.get("type") for item in output]
-        lacking = [] if "web_search_call" in kinds else [b'"web_search_call"']
-        lacking += [b"_citation"] if next(annotations_of(answer_messages(output)), None) is None else []
-        if "message" in kinds and not any(word in data for word in lacking for _, data in self._kept):
+        cited = [name for _, data in self._kept if b"_citation" in data for name in _CITED.findall(data)]
+        has_none = next(annotations_of(answer_messages(output)), None) is None
+        lacks_citations = any(has_none or name not in end for name in cited)
+        lacks_search = "web_search_call" not in kinds and any(b'"web_search_call"' in data for _, data in self._kept)
+        if "message" in kinds and not lacks_citations and not lacks_search:
             return output
         told = [(kind, object_of(data)) for kind, data in self._kept]
         made = [as_object(event.get("item")) for kind, event in told if kind == _ITEM]
@@ -258,9 +266,12 @@ class ReplyReader:
             made += [{"type": "message", "role": "assistant", "content": texts}] if texts else []
         items = [*(item for item in made if item.get("type") not in kinds), *output]
         messages = answer_messages(items)
-        if messages and messages[-1] and not [*annotations_of(messages)]:
-            rest = ([each, as_object(each.get("part")), {"annotations": [each.get("annotation")]}] for _, each in told)
-            messages[-1][-1]["annotations"] = [*annotations_of([*answer_messages(made), *rest])]
+        if lacks_citations and messages and messages[-1]:
+            is_final = "final_answer" in [item.get("phase") for item in items]
+            aside = {item.get("id") for item in items if is_final and item.get("phase") != "final_answer"}
+            own = (event for _, event in told if event.get("item_id") not in aside - {None})
+            parts = ([each, as_object(each.get("part")), {"annotations": [each.get("annotation")]}] for each in own)
+            messages[-1][-1]["annotations"] = [*annotations_of([*parts, *answer_messages(made), *messages])]
         return items
 
     def json_object(self) -> JsonObject:
