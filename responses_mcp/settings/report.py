@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -28,7 +29,7 @@ def show_config(
     """
     import json  # noqa: PLC0415 - one command needs it
 
-    redact = Redactor(loaded.settings.openai.secrets)
+    redact = partial(Redactor(loaded.settings.openai.secrets), words=False)
     effective = _effective(loaded, redact)
     document: dict[str, object] = {
         "version": version,

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from responses_mcp.secrets import MASK
 from responses_mcp.settings import LoadedSettings, OpenAISettings, Profile, RequestSettings, Settings, show_config
 from responses_mcp.settings.system_policy import SYSTEM_POLICY, SYSTEM_POLICY_REV
 
@@ -132,3 +133,9 @@ def test_the_defaults_are_shown_in_the_order_of_the_specification_also_for_setti
     assert list(dict.fromkeys(key.partition(".")[0] for key in defaults["sources"])) == order
     by_hand = LoadedSettings(settings=Settings(), sources={}, problems=(), warnings=())
     assert document(by_hand)["effective"] == defaults["effective"]
+
+
+@pytest.mark.parametrize("key", ["none", "default", "medium", "lm-studio"])
+def test_a_key_that_is_a_word_hides_nothing_of_the_configuration(key: str, tmp_path: Path) -> None:
+    loaded = load(tmp_path, None, {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": "http://localhost:1234/v1"})
+    assert MASK not in show_config(loaded, "1")

@@ -43,7 +43,6 @@ from responses_mcp.settings.load import LoadedSettings, load_settings
 from responses_mcp.settings.model import Settings
 
 _INDENT: Final = 19  # columns of status and check
-_SHORTEST_SECRET: Final = 8  # characters; a shorter one, such as "local", is a word of commands and paths as well
 _NAMES_OF_THE_USER: Final = ".azure.com"  # where deployments have names that the list of models does not know
 _EXAMPLE: Final = """\
 example:
@@ -81,7 +80,7 @@ def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
         subject = subject._replace(command=server)
     # Nothing that is said holds a secret on purpose; what an API or a child process says might.
     secrets = {*subject.here.openai.secrets, *subject.loaded.settings.openai.secrets}
-    redact = Redactor([each for each in secrets if len(each) >= _SHORTEST_SECRET or not each.isalpha()])
+    redact = partial(Redactor(secrets), words=False)
     findings: list[Finding] = []
     brief = on_terminal(sys.stdout) and not (options.all or options.json)
 
