@@ -10,8 +10,9 @@ import re
 from typing import Any, Final, cast
 
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates, text_at
-from responses_mcp.secrets import Redact, redacted_beginning
+from responses_mcp.secrets import Redact
 
+_LONGEST_SECRET: Final = 4 * 1024  # characters at the end of a text that is cut there, which may be half of one
 _LONGEST_LINE: Final = 8 * 1024  # characters; few servers take a longer address
 # With what stays, too: for a character that is missing here, `translate` has an error to catch.
 _CONTROLS: Final = {code: code if code in (9, 10) or 32 <= code < 127 else None for code in range(128)}
@@ -68,6 +69,12 @@ def sanitized(text: str) -> str:
     return re.sub(f"([{_MARK}]{{8}})[{_MARK}]++", r"\1", text)  # more than any language writes
 
 
+def beginning_of(text: str, most: int, redact: Redact, *, cut: bool = False) -> str:
+    """Return the first `most` characters as they may be shown, without half a secret where the text is, or was, cut."""
+    shown = redact(sanitized(text[:most]))
+    return shown[:-_LONGEST_SECRET] if cut or len(text) > most else shown
+
+
 def sanitized_json(value: Any, redact: Redact = str) -> Any:
     """Return a JSON value with each text in it sanitized, keys included, and passed through `redact`."""
     if isinstance(value, str):
@@ -82,7 +89,5 @@ def sanitized_json(value: Any, redact: Redact = str) -> Any:
 
 def line_at(mapping: JsonObject, key: str, redact: Redact) -> str:
     """Return the text at a key on one line: a line break in a URL would forge a line of the `Sources:` block."""
-    text = text_at(mapping, key)
-    clean = sanitized(text[: 2 * _LONGEST_LINE])
-    line = redacted_beginning(clean, 2 * _LONGEST_LINE, redact, cut=len(text) > 2 * _LONGEST_LINE)
+    line = beginning_of(text_at(mapping, key), 2 * _LONGEST_LINE, redact)
     return " ".join(line[:_LONGEST_LINE].split())

@@ -20,7 +20,6 @@ Redact: TypeAlias = Callable[[str], str]
 MASK: Final = "[redacted]"
 _OURS: Final = "secret of this server"
 _masked_as = "[masked: {}]".format
-_LONGEST_SECRET: Final = 4 * 1024  # characters at the end of a text that is cut there, which may be half of one
 _SHORTEST: Final = 4  # characters; masking anything shorter would make a text unreadable and hide nothing
 _SHORTEST_WORD: Final = 8  # of a value of several words; "Bearer" and its like are no secrets
 _SHORTEST_ASKED: Final = 16  # of our own in a question; a key such as `lm-studio` is a word of many questions
@@ -137,39 +136,37 @@ def _hidden(mask: str, found: re.Match[str]) -> str:
 
 
 class Redactor:
-    """Replaces the given secrets, in the forms in which they travel, and whatever else looks like a credential."""
+    """Replaces the given secrets, in the forms in which they travel, and whatever else looks like a credential.
 
-    def __init__(self, secrets: str | Iterable[str | None] | None = ()) -> None:
+    Without `words` a key that is one stays, such as `ollama` for a server that wants none.
+    """
+
+    def __init__(self, secrets: str | Iterable[str | None] | None = (), *, words: bool = True) -> None:
         given = [secrets] if isinstance(secrets, str) else secrets or ()
-        self._parts = {part for secret in given if secret for part in _parts(secret)}
+        parts = (part for secret in given if secret for part in _parts(secret))
+        self._parts = {part for part in parts if words or not re.fullmatch(_WORD, part)}
 
-    def __call__(self, text: str, *, words: bool = True) -> str:
+    def __call__(self, text: str) -> str:
         """Return `text` without the secrets, and without what looks like one, perhaps somebody else's."""
-        return _without_forms(self.masked(text, MASK, words=words)[0], FORMS_IN_LOGS, lambda _: MASK).text
+        return _without_forms(self.known(text), FORMS_IN_LOGS, lambda _: MASK).text
 
     def known(self, text: str) -> str:
-        """Return `text` without the given secrets, but for words: an answer may explain what keys look like."""
+        """Return `text` without the given secrets only: an answer may explain what keys look like."""
         return self.masked(text, MASK)[0]
 
-    def masked(self, text: str, mask: str, *, words: bool = False) -> tuple[str, int]:
-        """Return `text` with `mask` for each of the given secrets, also for `words`, and how many there were."""
+    def masked(self, text: str, mask: str) -> tuple[str, int]:
+        """Return `text` with `mask` for each of the given secrets, and how many there were."""
         times = 0
-        for secret in [each for part, each in self._known.items() if words or not re.fullmatch(_WORD, part)]:
+        for secret in self._known:
             text, more = secret.subn(mask, text)
             times += more
         return text, times
 
     @cached_property
-    def _known(self) -> dict[str, re.Pattern[str]]:
+    def _known(self) -> list[re.Pattern[str]]:
         # One by one: a pattern that begins with plain letters is found thirty times as fast as one of two that do.
         parts = sorted(self._parts, key=len, reverse=True)
-        return {part: re.compile(f"{re.escape(part)}|{''.join(map(_spelled, part))}") for part in parts}
-
-
-def redacted_beginning(text: str, most: int, redact: Redact, *, cut: bool = False) -> str:
-    """Return the first `most` characters without secrets, nor the half of one where a text is, or was, cut."""
-    shown = redact(text[:most])
-    return shown[:-_LONGEST_SECRET] if cut or len(text) > most else shown
+        return [re.compile(f"{re.escape(part)}|{''.join(map(_spelled, part))}") for part in parts]
 
 
 def _parts(secret: str) -> Iterator[str]:
@@ -220,7 +217,7 @@ class OutgoingText:
         return max(map(self._masked, texts), key=lambda sent: sum(sent.masked.values()))
 
     def _masked(self, text: str) -> Outgoing:
-        text, times = self._known.masked(text, _masked_as(_OURS), words=True)
+        text, times = self._known.masked(text, _masked_as(_OURS))
         text, masked = _without_forms(text, FORMS, _masked_as)
         return Outgoing(text, {_OURS: times, **masked} if times else masked)
 

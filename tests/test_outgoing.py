@@ -17,7 +17,7 @@ import pytest
 import trio
 
 from responses_mcp.asking import open_answers
-from responses_mcp.errors import BadArgument
+from responses_mcp.errors import BadArgument, UpstreamError
 from responses_mcp.manuals.embeddings.provider import open_embedder
 from responses_mcp.research.runs import open_research
 from responses_mcp.secrets import OutgoingText, Redactor
@@ -30,7 +30,7 @@ from responses_mcp.settings.model import (
     ServerSettings,
     Settings,
 )
-from responses_mcp.testing import Json, as_stream, bodies, open_fake_api
+from responses_mcp.testing import Error, Json, as_stream, bodies, open_fake_api
 from responses_mcp.testing.client import connected_client
 from tests.growth import Hostile, superlinear
 
@@ -403,7 +403,7 @@ async def test_a_client_learns_what_was_masked_and_the_api_gets_none_of_it(tool:
 
 
 @pytest.mark.parametrize("key", ["ollama", "none", "EMPTY", "lm-studio", "not-needed"])
-async def test_a_key_that_is_a_word_is_left_in_answers_and_addresses(key: str) -> None:
+async def test_a_key_that_is_a_word_is_left_in_answers_addresses_and_errors(key: str) -> None:
     said = f"It is {key} in {key}s, see https://{key}.example/{key}."
     cited = bodies.url_citation(f"https://{key}.example/{key}", f"About {key}", 0, 5)
     with trio.fail_after(WAIT):
@@ -411,6 +411,9 @@ async def test_a_key_that_is_a_word_is_left_in_answers_and_addresses(key: str) -
             openai = OpenAISettings(api_key=key, base_url=api.base_url)
             async with open_answers(Settings(openai=openai)) as answers:
                 answer = await answers.answer("q")
+                api.script(Error(400, message=f"There is no {key} here."))
+                with pytest.raises(UpstreamError, match=f"There is no {key} here"):
+                    await answers.answer("q")
     assert answer.text.startswith(said)
     assert [(each.url, each.title) for each in answer.citations] == [(f"https://{key}.example/{key}", f"About {key}")]
 

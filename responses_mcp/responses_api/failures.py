@@ -31,8 +31,8 @@ from responses_mcp.errors import (
 )
 from responses_mcp.json_types import JsonObject, as_object, objects
 from responses_mcp.responses_api.retry import LONGEST_DURATION, asked_wait, seconds_until
-from responses_mcp.sanitization import sanitized
-from responses_mcp.secrets import Redact, redacted_beginning
+from responses_mcp.sanitization import beginning_of, sanitized
+from responses_mcp.secrets import Redact
 from responses_mcp.usage.models import note_on_end
 
 LONGEST_READ: Final = 64 * 1024  # bytes of an error body, characters of a text; the rest of an HTML page says nothing
@@ -230,7 +230,7 @@ def read_failure(value: object, redact: Redact) -> Failure | None:
     texts = [(level, text) for is_beside, level, members in parts if not is_beside and (text := _text_of(members))]
     inner = texts[0][0] if texts else 0
     deepest = dict.fromkeys(text for level, text in texts if level == inner)
-    shown = (" ".join(_beginning(text, redact).split()) for text in islice(deepest, _MOST_LISTED))
+    shown = (" ".join(beginning_of(text, LONGEST_READ, redact).split()) for text in islice(deepest, _MOST_LISTED))
     message = " ".join(text if text[-1] in ".!?。" else text + "." for text in shown if text)
     types = _words((each.get("type") for each in given), redact)
     all_codes = ((level, each.get(name)) for _, level, each in parts for name in _CODES)
@@ -328,12 +328,6 @@ def _words(values: Iterable[object], redact: Redact) -> list[str]:
     return [word for word in words if word.lower().removeprefix("response.") not in _NOTHING]
 
 
-def _beginning(text: str, redact: Redact, cut: bool = False) -> str:
-    """Return the beginning of a text as it may be shown. `cut` tells that the text is one already."""
-    cut = cut or len(text) > LONGEST_READ
-    return redacted_beginning(sanitized(text[:LONGEST_READ]), LONGEST_READ, redact, cut=cut)
-
-
 # Errors
 
 
@@ -377,7 +371,8 @@ def reply_error(head: Head, value: object, beginning: bytes) -> UpstreamError | 
     if head.headers.get("x-should-retry", "").strip().lower() == "false":
         error.retryable = False
     error.request_id = head.redact(sanitized(head.headers.get("x-request-id", "")))[:_LONGEST_WORD] or None
-    body = _beginning(beginning[:LONGEST_READ].decode("utf-8", "replace"), head.redact, len(beginning) > LONGEST_READ)
+    text, is_cut = beginning[:LONGEST_READ].decode("utf-8", "replace"), len(beginning) > LONGEST_READ
+    body = beginning_of(text, LONGEST_READ, head.redact, cut=is_cut)
     error.body = " ".join(body.split())[:_LONGEST_TEXT]
     return error
 

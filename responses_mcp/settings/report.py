@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -29,7 +28,7 @@ def show_config(
     """
     import json  # noqa: PLC0415 - one command needs it
 
-    redact = partial(Redactor(loaded.settings.openai.secrets), words=False)
+    redact = Redactor(loaded.settings.openai.secrets, words=False)
     effective = _effective(loaded, redact)
     document: dict[str, object] = {
         "version": version,

@@ -15,8 +15,8 @@ from responses_mcp.errors import UnusableReply, UpstreamError
 from responses_mcp.json_types import JsonObject, as_object, objects, replace_lone_surrogates, text_at
 from responses_mcp.responses_api.response.sources import Citation, choose_citations, read_date, without_block, written
 from responses_mcp.responses_api.response.web_pages import address, closing_nothing, is_within, without_marks
-from responses_mcp.sanitization import line_at, sanitized
-from responses_mcp.secrets import Redact, redacted_beginning
+from responses_mcp.sanitization import beginning_of, line_at
+from responses_mcp.secrets import Redact
 from responses_mcp.usage.models import Usage
 
 # What is looked at, of what an API may send without end: items, and parts of all messages together; annotations of all
@@ -205,5 +205,4 @@ def joined_text(messages: Iterable[Iterable[JsonObject]], kind: str, member: str
     text = "".join(texts)
     if len(texts) > 1 and redact(text[:LONGEST_ANSWER]) == text[:LONGEST_ANSWER]:  # none between two messages
         text = "\n\n".join(filter(None, texts))
-    clean = sanitized(text[:LONGEST_ANSWER])
-    return redacted_beginning(clean, LONGEST_ANSWER, redact, cut=len(text) > LONGEST_ANSWER)
+    return beginning_of(text, LONGEST_ANSWER, redact)
