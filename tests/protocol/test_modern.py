@@ -1,6 +1,7 @@
 """The 2026-07-28 revision, and both revisions interleaved on one stream."""
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -198,105 +199,40 @@ def test_the_revisions_share_one_id_space_and_a_cancel_hits_either() -> None:
     assert session.in_flight == 0
 
 
-# Subscriptions
-
-
-def listen(id_: object) -> dict:
-    return modern(id_, "subscriptions/listen", {"notifications": {}})
-
-
-def test_a_subscription_that_ends_before_its_acknowledgement_was_read_still_sends_it_first() -> None:
-    session = make(initialized=False)
-    say(session, listen("s"))
-    session.close_subscriptions()
-    ack, end = hear(session)
-    assert ack["method"] == "notifications/subscriptions/acknowledged"
-    assert end["id"] == "s"
-
-
-def test_calls_without_an_answer_are_those_in_flight_that_are_neither_finished_nor_cancelled() -> None:
-    session = make()
-    say(session, listen("s"))
-    calls = [begun(say(session, call(each))) for each in (1, 2, 3)]
-    session.finish(calls[0], ToolSuccess("x"))
-    say(session, cancel(2))
-    assert session.unanswered() == calls[2:]
-
-
-def test_a_cancelled_subscription_says_no_more_and_starts_nothing() -> None:
-    session = make()
-    assert say(session, listen(1), cancel(1)) == []
-    session.close_subscriptions()
-    assert hear(session) == []
-
-
-def test_subscriptions_count_as_requests_in_flight() -> None:
-    session = make(max_in_flight=2)
-    say(session, listen(1), listen(2))
-    hear(session)
-    assert codes([one(session, listen(3))]) == [(3, -32600)]
-    assert codes([one(session, listen(2))]) == [(2, -32600)]
-
-
 # Progress
 
 
-def token(value: object) -> dict:
-    return request(1, "tools/call", {"name": "answer", "_meta": {"progressToken": value}})
-
-
-@pytest.mark.parametrize("value", [0, "", 7, -1, "p", 2**70, "日" * 1024, 10**1023], ids=range(8))
-def test_a_progress_token_comes_back_as_it_was_sent(value) -> None:
+def test_a_progress_token_comes_back_as_it_was_sent_and_what_is_none_gets_no_progress() -> None:
+    tokens: list[object] = [0, "", 7, -1, "p", 2**70, "日" * 1024, 10**1023]
+    others: list[object] = [None, True, False, 1.5, 1.0, [], {}, ["p"], "p" * 1025, "日" * 1025, 10**1024]
     session = make()
-    (event,) = say(session, token(value))
-    session.report(event.call, 1, "searching")
-    (progress,) = hear(session)
-    assert progress["method"] == "notifications/progress"
-    assert progress["params"] == {"progressToken": value, "progress": 1, "message": "searching"}
-    assert type(progress["params"]["progressToken"]) is type(value)
-
-
-@pytest.mark.parametrize("value", [None, True, False, 1.5, 1.0, [], {}, ["p"]])
-def test_a_token_of_a_wrong_type_is_no_token(value) -> None:
-    session = make()
-    (event,) = say(session, token(value))
-    session.report(event.call, 1, "searching")
-    assert hear(session) == []
-
-
-@pytest.mark.parametrize("value", ["p" * 1025, "日" * 1025, 10**1024], ids=range(3))
-@pytest.mark.parametrize("meta", [{}, ENVELOPE], ids=["legacy", "modern"])
-def test_a_call_with_a_token_over_1024_characters_runs_without_progress(value, meta) -> None:
-    session = make()
-    (event,) = say(session, request(1, "tools/call", {"name": "answer", "_meta": {**meta, "progressToken": value}}))
-    assert event.call.progress_token is None
-    session.report(event.call, 1, "searching")
-    session.finish(event.call, ToolSuccess("x"))
-    assert codes(hear(session)) == [(1, "result")]
-
-
-def test_progress_that_was_not_taken_is_dropped_when_its_answer_is_queued() -> None:
-    session = make()
-    (event,) = say(session, token("p"))
-    session.report(event.call, 1, "searching")
-    session.finish(event.call, ToolSuccess("x"))
-    session.report(event.call, 2, "late")
-    assert codes(hear(session)) == [(1, "result")]
+    values = [*((value, True) for value in tokens), *((value, False) for value in others)]
+    for meta, (value, comes_back) in product(({}, ENVELOPE), values):
+        params = {"name": "answer", "_meta": {**meta, "progressToken": value}}
+        call_ = begun(say(session, request(1, "tools/call", params)))
+        session.report(call_, 1, "searching")
+        heard = [message["params"] for message in hear(session)]
+        assert heard == [{"progressToken": value, "progress": 1, "message": "searching"}] * comes_back
+        assert all(type(each["progressToken"]) is type(value) for each in heard)
+        session.finish(call_, ToolSuccess("x"))
+        assert codes(hear(session)) == [(1, "result")]
 
 
 @pytest.mark.rule("P7")
-def test_there_is_no_progress_after_the_answer_or_the_cancel() -> None:
+def test_there_is_no_progress_beside_or_after_the_answer_nor_after_the_cancel() -> None:
     session = make()
-    (event,) = say(session, token("p"))
-    session.report(event.call, 1, "searching")
-    say(session, cancel(1))
-    session.report(event.call, 2, "late")
-    assert hear(session) == []
-    (event,) = say(session, token("p"))
-    session.finish(event.call, ToolSuccess("x"))
-    hear(session)
-    session.report(event.call, 3, "later still")
-    assert hear(session) == []
+    params = {"name": "answer", "_meta": {"progressToken": "p"}}
+    for over in ("answered", "cancelled"):
+        call_ = begun(say(session, request(1, "tools/call", params)))
+        session.report(call_, 1, "searching")
+        if over == "answered":
+            session.finish(call_, ToolSuccess("x"))
+        else:
+            say(session, cancel(1))
+        session.report(call_, 2, "late")
+        assert codes(hear(session)) == ([(1, "result")] if over == "answered" else [])
+        session.report(call_, 3, "later still")
+        assert hear(session) == []
 
 
 # Tasks
@@ -363,10 +299,9 @@ def test_without_tasks_and_in_the_older_revision_their_methods_do_not_exist(meth
     assert codes([one(session, request(1, method, {"taskId": "t"}))]) == [(1, -32601)]
 
 
-def test_a_call_of_a_client_that_takes_tasks_may_be_answered_with_one() -> None:
+def test_a_call_of_a_client_that_takes_tasks_may_be_answered_with_one_and_no_other_call() -> None:
     session = with_tasks()
     call_ = begun(say(session, declaring(1, "tools/call", {"name": "answer"})))
-    assert call_.takes_tasks
     session.finish(call_, TASK)
     (answer,) = hear(session)
     del answer["result"]["_meta"]
@@ -380,21 +315,14 @@ def test_a_call_of_a_client_that_takes_tasks_may_be_answered_with_one() -> None:
         "ttlMs": 9000,
         "pollIntervalMs": 1000,
     }
-
-
-@pytest.mark.parametrize(
-    "message", [modern(1, "tools/call", {"name": "answer"}), request(1, "tools/call", {"name": "answer"})]
-)
-def test_a_client_that_does_not_take_tasks_gets_none(message: dict) -> None:
-    session = with_tasks()
     say(session, request(0, "initialize"))
     hear(session)
-    call_ = begun(say(session, message))
-    assert not call_.takes_tasks
-    with pytest.raises(TypeError):
-        session.finish(call_, TASK)
-    session.finish(call_, ToolSuccess("x"))
-    assert len(hear(session)) == 1
+    for message in (modern(1, "tools/call", {"name": "answer"}), request(1, "tools/call", {"name": "answer"})):
+        call_ = begun(say(session, message))
+        with pytest.raises(TypeError):
+            session.finish(call_, TASK)
+        session.finish(call_, ToolSuccess("x"))
+        assert len(hear(session)) == 1
 
 
 @pytest.mark.parametrize(
@@ -432,8 +360,35 @@ def test_a_task_whose_answer_was_withdrawn_is_named_to_who_stops_it() -> None:
         assert (event.call.task, hear(session)) == (named, [])
 
 
-def watch(id_: object, task_ids: object) -> dict:
+# Subscriptions
+
+
+def watch(id_: object, task_ids: object = ()) -> dict:
     return declaring(id_, "subscriptions/listen", {"notifications": {"taskIds": task_ids}})
+
+
+def test_calls_without_an_answer_are_those_in_flight_that_are_neither_finished_nor_cancelled() -> None:
+    session = make()
+    say(session, watch("s"))
+    calls = [begun(say(session, call(each))) for each in (1, 2, 3)]
+    session.finish(calls[0], ToolSuccess("x"))
+    say(session, cancel(2))
+    assert session.unanswered() == calls[2:]
+
+
+def test_a_cancelled_subscription_says_no_more_and_starts_nothing() -> None:
+    session = make()
+    assert say(session, watch(1), cancel(1)) == []
+    session.close_subscriptions()
+    assert hear(session) == []
+
+
+def test_subscriptions_count_as_requests_in_flight() -> None:
+    session = make(max_in_flight=2)
+    say(session, watch(1), watch(2))
+    hear(session)
+    assert codes([one(session, watch(3))]) == [(3, -32600)]
+    assert codes([one(session, watch(2))]) == [(2, -32600)]
 
 
 def test_a_subscription_to_tasks_is_acknowledged_by_who_knows_them_and_told_until_it_ends() -> None:
@@ -448,30 +403,24 @@ def test_a_subscription_to_tasks_is_acknowledged_by_who_knows_them_and_told_unti
     assert [each["method"] for each in news] == ["notifications/tasks"] * 2
     assert [each["params"]["status"] for each in news] == ["working", "cancelled"]
     assert news[0]["params"]["_meta"] == {PREFIX + "subscriptionId": "s"}
-    session.tell(subscription, TASK)
+    assert (subscription.tickets, subscription.beside) == ([], set())  # what was read is not remembered
     assert say(session, cancel("s")) == [CallCancelled(subscription, None)]
     session.tell(subscription, TASK)
     assert (hear(session), session.in_flight) == ([], 0)
 
 
-def test_a_subscription_to_tasks_that_ends_with_the_input_is_acknowledged_first() -> None:
+@pytest.mark.parametrize("task_ids", [[], ["a"]])
+def test_a_subscription_that_ends_with_the_input_is_acknowledged_first(task_ids: list[str]) -> None:
     session = with_tasks()
-    subscription = begun(say(session, watch("s", ["a"])))
+    events = say(session, watch("s", task_ids))
     session.close_subscriptions()
-    session.acknowledge(subscription, ["a"])  # too late
-    session.tell(subscription, TASK)
-    ack, end = hear(session)
-    assert (ack["params"]["notifications"], end["id"]) == ({}, "s")
-
-
-def test_news_that_was_read_is_not_remembered() -> None:
-    session = with_tasks()
-    subscription = begun(say(session, watch("s", ["a"])))
-    session.acknowledge(subscription, ["a"])
-    for _ in range(10):
+    if task_ids:
+        subscription = begun(events)
+        session.acknowledge(subscription, task_ids)  # too late
         session.tell(subscription, TASK)
-        hear(session)
-    assert (subscription.tickets, subscription.beside) == ([], set())
+    ack, end = hear(session)
+    assert ack["method"] == "notifications/subscriptions/acknowledged"
+    assert (ack["params"]["notifications"], end["id"]) == ({}, "s")
 
 
 @pytest.mark.parametrize("named", [5, "t", {}, [1], [None, "t"], [["t"]]])
@@ -485,10 +434,7 @@ def test_a_subscription_watches_a_hundred_tasks_at_most_and_wants_the_extension_
     session = with_tasks()
     subscription = begun(say(session, watch(1, [str(number) for number in range(1000)])))
     assert len(subscription.task_ids) == 100
-    params = {"notifications": {"taskIds": ["t"]}}
-    error = one(session, modern(2, "subscriptions/listen", params))["error"]
-    assert (error["code"], error["data"]) == (-32021, NEEDED)
-    assert (
-        one(session, modern(3, "subscriptions/listen", {"notifications": {"taskIds": []}}))["params"]["notifications"]
-        == {}
-    )
+    for task_ids, refused in ((["t"], True), ([], False)):
+        answer = one(session, modern(2, "subscriptions/listen", {"notifications": {"taskIds": task_ids}}))
+        assert answer.get("error", {}).get("data") == (NEEDED if refused else None)
+        assert refused or answer["params"]["notifications"] == {}
