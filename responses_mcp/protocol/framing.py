@@ -8,7 +8,7 @@ of four states, each a method that consumes from the front of the buffer and ret
     body      inside a framed body of known length
     skipping  throwing away, without keeping it, an over-long line or a body of known length
 
-A byte order mark before a message, or before its headers, is left out: clients on Windows write one.
+Byte order marks before a message, or before a line of its headers, are left out: clients on Windows write them.
 
 A header block begins with `Content-Length:` or `Content-Type:` and with nothing else, because no JSON text does; any
 other line is a message by itself. Two rules bring a stream with lying lengths back into step: a line that *ends* in a
@@ -30,10 +30,11 @@ _LONGEST_BODY = 1 << 30  # bytes; to skip more, exactly, would be to skip whatev
 _LONG_HEADERS = f"a header block is longer than {MAX_HEADER_BYTES} bytes"
 
 _HEADER = re.compile(rb"(content-length|content-type)[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
-_GLUED_HEADER = re.compile(rb"content-length[ \t]*:[ \t]*[0-9]{1,18}[ \t]*\r?$", re.IGNORECASE)
+_GLUED_HEADER = re.compile(rb"(?:\xef\xbb\xbf)*(content-length[ \t]*:[ \t]*[0-9]{1,18}[ \t]*\r?)$", re.IGNORECASE)
 _LONGEST_GLUED = 256  # bytes at a line's end in which a header is looked for; the rest may be millions
 _LENGTH = re.compile(rb"[0-9]{1,18}")
-_MARK = b"\xef\xbb\xbf"  # of byte order
+_MARKS = re.compile(rb"(?:\xef\xbb\xbf)+")  # of byte order
+_LONGEST_START = 64  # bytes in which the start of a header or of a message is looked for, behind marks
 
 
 class Payload(NamedTuple):
@@ -53,7 +54,12 @@ class FramingFault(NamedTuple):
 
 def looks_like_header(line: bytes | bytearray) -> bool:
     """Tell whether a line begins as headers of a frame do, be it misspelled further on."""
-    return line[:11].removeprefix(_MARK)[:8].lower() == b"content-"
+    return _unmarked(line[:_LONGEST_START])[:8].lower() == b"content-"
+
+
+def _unmarked(data: bytes | bytearray) -> bytes:
+    marks = _MARKS.match(data)
+    return bytes(data) if marks is None else bytes(data[marks.end() :])
 
 
 def encode_frame(body: bytes) -> bytes:
@@ -96,7 +102,7 @@ class MessageReader:
 
     def feed_eof(self) -> list[Payload | FramingFault]:
         """Say that the stream has ended: a last line without a newline is a message, a half frame is a fault."""
-        rest = bytes(self._buffer).removeprefix(_MARK)
+        rest = _unmarked(self._buffer)
         inside_frame = self._step not in (self._between, self._skipping)
         skipping = self._step == self._skipping
         self._buffer.clear()
@@ -113,7 +119,7 @@ class MessageReader:
         line = self._take_line(self._limit)
         if line is None:
             return self._step == self._skipping
-        line = line.removeprefix(_MARK)
+        line = _unmarked(line)
         if not line.strip():
             return True
         if header := _HEADER.match(line):
@@ -121,8 +127,8 @@ class MessageReader:
             self._note_header(header)
         elif glued := _GLUED_HEADER.search(line, max(0, len(line) - _LONGEST_GLUED)):
             self._out.append(Payload(line[: glued.start()].strip(), line=False))
-            self._start_headers(len(line) - glued.start())
-            self._note_header(_HEADER.match(line, glued.start()))
+            self._start_headers(len(line) - glued.start(1))
+            self._note_header(_HEADER.match(line, glued.start(1)))
         else:
             self._out.append(Payload(line.strip(), line=True))
         return True
@@ -148,7 +154,7 @@ class MessageReader:
             self._length = int(value)
 
     def _headers(self) -> bool:
-        if self._buffer.startswith((b"{", b"[")):
+        if _unmarked(self._buffer[:_LONGEST_START]).startswith((b"{", b"[")):
             # The blank line is missing and a message begins: better to read it than to wait for ever.
             self._fault(self._length_fault or "the blank line after the Content-Length header is missing")
             self._step = self._between
@@ -160,6 +166,7 @@ class MessageReader:
         self._block_bytes += len(line) + 1
         if self._header_bytes > MAX_HEADER_BYTES:
             self._length_fault = _LONG_HEADERS
+        line = _unmarked(line)
         if line.strip():
             self._note_header(_HEADER.match(line))
         else:
@@ -182,7 +189,7 @@ class MessageReader:
         length = self._length or 0
         if len(self._buffer) < length:
             return False
-        self._out.append(Payload(self._take(length).removeprefix(_MARK), line=False))
+        self._out.append(Payload(_unmarked(self._take(length)), line=False))
         self._step = self._between
         return True
 

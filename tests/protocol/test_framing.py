@@ -114,6 +114,22 @@ STREAMS: dict[str, tuple[bytes, list[object]]] = {
         [PING, PONG, PING],
     ),
     "a byte order mark before a last line": (PING + b"\n" + MARK + PONG, [PING, PONG]),
+    "several byte order marks": (
+        b"".join([MARK * 2, PING, b"\n", MARK * 3, encode_frame(MARK * 2 + PONG), MARK * 4, b"\n", MARK * 2, PING]),
+        [PING, PONG, PING],
+    ),
+    "byte order marks before headers that a message runs into": (
+        PING + MARK * 2 + encode_frame(PONG) + encode_frame(PING),
+        [PING, PONG, PING],
+    ),
+    "a byte order mark where the blank line is missing": (
+        b"Content-Length: %d\r\n" % len(PING) + MARK + PING + b"\n" + encode_frame(PONG),
+        ["fault", PING, PONG],
+    ),
+    "a byte order mark in place of the blank line": (
+        b"Content-Length: %d\r\n" % len(PING) + MARK + b"\r\n" + PING + encode_frame(PONG),
+        [PING, PONG],
+    ),
     "a byte order mark within a message": (b"{" + MARK + b"}\n", [b"{" + MARK + b"}"]),
     "nothing": (b"", []),
     "only blanks": (b" \r\n\t\n ", []),
