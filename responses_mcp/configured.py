@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from responses_mcp import __version__
 from responses_mcp.runtime.conversation import Conversation, open_conversation
-from responses_mcp.settings.model import Profile, Settings
+from responses_mcp.settings.model import Settings
 from responses_mcp.toolsets.answer import INSTRUCTIONS, AnswerToolset
 from responses_mcp.toolsets.base import Toolset
 
@@ -94,15 +94,12 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
     return toolsets
 
 
-def _may_become_tasks(profile: Profile) -> bool:
-    return bool(profile.background) and profile.store
-
-
 def _runs(settings: Settings, research: Callable[[], AbstractAsyncContextManager[Research]]) -> RunsToolset | None:
     """Return the toolset of research; where it is off, the runs that calls in the background can become."""
-    profiles = [profile for name, profile in settings.model_profiles.items() if name != "search"]
     offered = "research" in settings.toolsets
-    if not offered and (settings.research.state_dir is None or not any(map(_may_become_tasks, profiles))):
+    answering = [each for name, each in settings.model_profiles.items() if name != "search"]
+    become_tasks = any(each.background and each.store for each in answering) and settings.research.state_dir is not None
+    if not (offered or become_tasks):
         return None
     from responses_mcp.toolsets.research import ResearchToolset  # noqa: PLC0415  # most servers have none
     from responses_mcp.toolsets.tasks import RunsToolset  # noqa: PLC0415

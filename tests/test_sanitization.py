@@ -254,31 +254,34 @@ async def test_no_injection_reaches_a_client_in_progress_or_a_reader_of_the_text
                 assert tokens(left).startswith("".join(written).removesuffix(".")), name
 
 
+def in_pieces(text: str, size: int) -> str:
+    """Return what a reader of a text is given while it is written, so many characters at a time."""
+    written: list[str] = []
+    taker = WrittenText(written.append, str)
+    for at in range(0, len(text), size):
+        taker.take(text[at : at + size])
+    return "".join(written)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_an_injection_that_is_cut_between_two_deltas_is_found_all_the_same(size: int) -> None:
     for name, (given, left) in INJECTIONS.items():
         if name == "bytes as selectors of Han":
             continue  # the one that may stay is another piece than what it belongs to
-        text = f"{tokens(given)} end\n"
-        written: list[str] = []
-        taker = WrittenText(written.append, str)
-        for at in range(0, len(text), size):
-            taker.take(text[at : at + size])
-        assert written, name
-        assert "".join(written) == f"{tokens(left)} end\n", name
+        assert in_pieces(f"{tokens(given)} end\n", size) == f"{tokens(left)} end\n", name
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_what_is_written_in_any_script_is_whole_when_it_comes_in_pieces(size: int) -> None:
+    # Where a piece ends behind each character it loses what belongs to that, until the answer is there as a whole.
+    lost = dict.fromkeys(map(ord, "\u200e\u200f\u061c\ufe00\ufe01\U000e0100\U000e0101"))
     for name, text in UNHARMED.items():
-        written: list[str] = []
-        taker = WrittenText(written.append, str)
-        for at in range(0, len(text), size):
-            taker.take(text[at : at + size])
-        taker.take("\nThat is prose.\n\nSo is that.\n")  # and so the line above is no header
-        # Where a piece ends behind each character it loses what belongs to that, until the answer is there as a whole.
-        lost = dict.fromkeys(map(ord, "\u200e\u200f\u061c\ufe00\ufe01\U000e0100\U000e0101"))
-        assert "".join(written).translate(lost) == f"{text}\nThat is prose.\n\nSo is that.\n".translate(lost), name
+        text = f"{text}\nThat is prose.\n\nSo is that.\n"  # noqa: PLW2901  # and so the first line is no header
+        assert in_pieces(text, size).translate(lost) == text.translate(lost), name
+
+
+def manuals_of(folder: Path) -> ManualsToolset:
+    return ManualsToolset(Settings(manuals=ManualsSettings(root=str(folder), in_memory=True)))
 
 
 async def test_no_injection_reaches_a_client_from_a_manual_and_no_line_or_place_moves(tmp_path: Path) -> None:
@@ -287,9 +290,8 @@ async def test_no_injection_reaches_a_client_from_a_manual_and_no_line_or_place_
         file = tmp_path / "m" / f"{at:02}.md"
         body = f"# Title {tokens(given)}\n\nlook {tokens(given)}\n\n## Next\nend\n"
         file.write_text(body + "so is text of this length " * 100, "utf-8", "replace")  # a few NULs make it no binary
-    configured = Settings(manuals=ManualsSettings(root=str(tmp_path), in_memory=True))
     with trio.fail_after(WAIT):
-        async with connected_client(configured, toolsets=[ManualsToolset(configured)]) as client:
+        async with connected_client(Settings(), toolsets=[manuals_of(tmp_path)]) as client:
             listed = json.dumps(await call(client, "manual_ls", {}), ensure_ascii=False)
             for at, name in enumerate(INJECTIONS):
                 where = {"manual_id": "m", "path": f"{at:02}.md"}
@@ -314,9 +316,8 @@ async def test_a_manual_keeps_its_lines_and_its_places_when_something_is_taken_o
     (tmp_path / "m").mkdir()
     text = f"# One\nab{tags('evil')}cd\nx\n## Two\nlast\n"
     (tmp_path / "m" / "a.md").write_text(text, "utf-8")
-    configured = Settings(manuals=ManualsSettings(root=str(tmp_path), in_memory=True))
     with trio.fail_after(WAIT):
-        async with connected_client(configured, toolsets=[ManualsToolset(configured)]) as client:
+        async with connected_client(Settings(), toolsets=[manuals_of(tmp_path)]) as client:
             await call(client, "manual_ls", {})
             where = {"manual_id": "m", "path": "a.md"}
             whole = (await call(client, "manual_scan", where))["result"]["structuredContent"]

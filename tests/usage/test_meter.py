@@ -186,22 +186,26 @@ async def test_an_error_knows_what_was_used() -> None:
     assert caught.value.usage == {"attempts": 2}
 
 
+async def ask_and_cancel(answers: Asker, moment: int) -> None:
+    """Ask, and cancel that after so many steps."""
+
+    async def cancel_later(scope: trio.CancelScope) -> None:
+        for _ in range(moment):
+            await trio.lowlevel.cancel_shielded_checkpoint()
+        scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cancel_later, nursery.cancel_scope)
+        await answers.answer("Why?")
+        nursery.cancel_scope.cancel()
+
+
 async def test_a_cancel_at_any_moment_leaves_nothing_reserved_and_no_call_that_was_not_sent() -> None:
     limits = LimitSettings(session_cost_usd=9, session_calls=1000)
     moments = 0
     for moment in range(40):
         answers, meter, stub = asking(Settings(limits=limits), ok())
-        with trio.CancelScope() as scope:
-            async with trio.open_nursery() as nursery:
-
-                async def cancel_later(after: int = moment, nursery: trio.Nursery = nursery) -> None:
-                    for _ in range(after):
-                        await trio.lowlevel.cancel_shielded_checkpoint()
-                    nursery.cancel_scope.cancel()
-
-                nursery.start_soon(cancel_later)
-                await answers.answer("Why?")
-                scope.cancel()
+        await ask_and_cancel(answers, moment)
         assert meter.held == Amount()
         assert meter.spent.calls == len(stub.sent)
         moments += len(stub.sent)
@@ -356,17 +360,8 @@ async def test_a_cancel_while_the_day_is_asked_leaves_no_row(tmp_path: Path) -> 
     settings = with_ledger(tmp_path, day_cost_usd=1.0)
     for moment in range(12):
         answers, meter, stub = asking(settings)
-        with trio.CancelScope() as scope:
-            async with trio.open_nursery() as nursery:
-
-                async def cancel_later(after: int = moment, scope: trio.CancelScope = scope) -> None:
-                    for _ in range(after):
-                        await trio.lowlevel.cancel_shielded_checkpoint()
-                    scope.cancel()
-
-                nursery.start_soon(cancel_later)
-                await answers.answer("Why?")
-            assert meter.held == Amount()
+        await ask_and_cancel(answers, moment)
+        assert meter.held == Amount()
         assert sum(row.calls for row in today(tmp_path)) == len(stub.sent)
         await answers.aclose()
         (tmp_path / FILE).unlink(missing_ok=True)
