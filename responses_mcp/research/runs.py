@@ -111,6 +111,7 @@ _USUALLY_LISTED: Final = 20
 _CLOSED: Final = "This Research is closed; use it within the block of open_research."
 _NOT_CONFIRMED: Final = " The API did not confirm that, so it may go on, and cost something."
 _UNTOLD: Final = "The run was cancelled before its id was known, so the API could not be told; it may cost something."
+_GONE: Final = "The run has ended, and the API no longer has its answer."
 _NOT_SHOWN: Final = "The run has ended, and the API does not show its answer now; ask for it later."
 
 InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
@@ -259,8 +260,8 @@ class Research:
         try:
             view = await self.result(run_id, wait_seconds=seconds, on_phase=on_phase)
         except trio.Cancelled:
-            with trio.move_on_after(LEAVING, shield=True), suppress(ResponsesMcpError):
-                await self._cancel(run_id)
+            with trio.move_on_after(LEAVING, shield=True), suppress(trio.EndOfChannel):
+                await self.begin_cancel(run_id).receive()
             raise
         except RunsFileUnusable as error:  # of a run that was sent
             log.warning("research: a run cannot be looked at for now: %s", error)
@@ -552,21 +553,27 @@ class Research:
             return view
         if not row.key:
             return await self._look_without_id(row, now) or view
-        if row.goes_on and row.cancel_asked:
+        if row.goes_on and (row.cancel_asked or row.is_late(now)):
             return await self._cancel_at_api(row)
-        late = row.is_late(now)
         try:
             found = await self._stored.look_up(row.key)
         except UpstreamError as error:
-            return await self._look_failed(row, error, view, late=late)
+            is_gone = error.status == HTTPStatus.NOT_FOUND
+            if has_answer and is_gone:
+                error.message = f"{_GONE} {KEPT_SO_LONG} Asking again pays again."
+            if has_answer:
+                raise
+            if not row.goes_on:
+                return view
+            if is_gone and now > (row.sent or row.created) + ID_SECONDS:
+                return await self._end(row, "failed", GONE, maybe_paid=True)
+            return replace(view, phase=f"the run cannot be looked up: {error.message}"[:_LONGEST_PHASE])
         if has_ended(found):
             return await self._finish(row, found)
         if has_answer:
             raise UpstreamError(_NOT_SHOWN)
-        if row.status == "cancelled" or (late and not row.goes_on):
+        if row.status == "cancelled" or (row.is_late(now) and not row.goes_on):
             return view
-        if late:
-            return await self._cancel_at_api(row)
         goes_on = partial(replace, status=None, reason=None, ended=None, maybe_paid=False, cancel_asked=False)
         if not row.goes_on:  # it was given up
             await self._change(row, lambda found: goes_on(found) if found.is_untold else None)
@@ -584,23 +591,6 @@ class Research:
             return None
         status, why = ("cancelled", _UNTOLD) if row.cancel_asked else ("failed", _why_lost(row, None))
         return await self._end(row, status, why, maybe_paid=True)
-
-    async def _look_failed(self, row: Row, error: UpstreamError, view: RunView, *, late: bool) -> RunView:
-        """Return what a look that failed means: the run goes on, or is lost. Raises the error of one that has ended."""
-        gone = error.status == HTTPStatus.NOT_FOUND
-        if row.status in WITH_ANSWER:
-            if gone:
-                error.message = (
-                    f"The run has ended, and the API no longer has its answer. {KEPT_SO_LONG} Asking again pays again."
-                )
-            raise error
-        if not row.goes_on:
-            return view
-        if gone and self._clock() > (row.sent or row.created) + ID_SECONDS:
-            return await self._end(row, "failed", GONE, maybe_paid=True)
-        if late:
-            return await self._end(row, "failed", f"{too_late(row)} {error.message}", failure=error, maybe_paid=True)
-        return replace(view, phase=f"the run cannot be looked up: {error.message}"[:_LONGEST_PHASE])
 
     # Cancelling
 
@@ -635,7 +625,10 @@ class Research:
                 except ResponsesMcpError as error:
                     send.send_nowait(error)  # raised where it is waited for
 
-        self._tasks.start_soon(cancel)
+        try:
+            self._tasks.start_soon(cancel)
+        except RuntimeError:  # all that went on in it has ended
+            send.close()
         return receive
 
     async def _cancel(self, run_id: str) -> RunView:
@@ -696,16 +689,12 @@ class Research:
 
     async def _finish(self, row: Row, response: JsonObject) -> RunView:
         """Write how a run ended, as its Response says, and return it. Raises as `_look` does."""
-        usage, own, had_answer = (
-            self._meter.usage_of(row.model, response),
-            self._own.get(row.id),
-            row.status in WITH_ANSWER,
-        )
+        usage, own = self._meter.usage_of(row.model, response), self._own.get(row.id)
+        had_answer = row.status in WITH_ANSWER
         if own is not None and own.handle.bill is not None:
             usage = usage._replace(attempts=max(own.handle.bill.usage.attempts, 1))
-        ended = row.ended if had_answer else None
-        told = row.usage if had_answer else None
-        row = replace(row, usage=told or usage.as_json(), ended=ended or self._ended_at(row, response))
+        if not had_answer:
+            row = replace(row, usage=usage.as_json(), ended=self._ended_at(row, response))
         view = view_of_end(row, response, self._settings, self.redact.known)
         if own is not None and view.answer is not None:
             view = replace(view, answer=replace(view.answer, masked=own.masked))
@@ -991,7 +980,7 @@ def _unquoted(view: RunView) -> str | None:
     error = view.failure
     if view.error is None or not isinstance(error, UpstreamError) or error.unquoted is None:
         return view.error
-    return view.error.replace(error.message, error.unquoted)
+    return replace_lone_surrogates(view.error.replace(error.message, error.unquoted))
 
 
 def open_research(
@@ -1009,7 +998,7 @@ def open_research(
         connected before the first use.
       api: what asks the API, closed with the block; without it, one of its own.
       meter: keeps the limits, for all that belongs to one session; without it, one of its own.
-      in_thread: runs a function that blocks, and waits for it; without it, in a worker thread.
+      in_thread: runs functions that block, one at a time, and waits for them; without it, in a worker thread.
       clock: seconds since 1970.
 
     Returns:

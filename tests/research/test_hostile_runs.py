@@ -529,18 +529,27 @@ async def test_an_end_that_cannot_be_written_is_told_at_once_and_written_later(s
         assert [each["status"] for each in await research.list()] == ["completed"]
 
 
-async def test_a_call_that_is_cancelled_with_its_server_cancels_its_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("with_server", [True, False])
+async def test_a_call_that_is_cancelled_cancels_its_run_also_where_the_api_is_slow(
+    *, with_server: bool, tmp_path: Path
+) -> None:
     upstream = slow(interval=60.0)
+    calling = trio.CancelScope()
 
     async def call(research: Research) -> None:
         body: dict[str, Any] = {"model": "gpt-5.2", "input": "why?"}
-        await research.answer(body, Profile(), Caller("answer", None), seconds=WAIT)
+        with calling:
+            await research.answer(body, Profile(), Caller("answer", None), seconds=WAIT)
 
     async with trio.open_nursery() as nursery, researching(upstream, tmp_path) as research:
         nursery.start_soon(call, research)
         await trio.sleep(5)
-        nursery.cancel_scope.cancel()
-        await trio.lowlevel.checkpoint_if_cancelled()
+        if with_server:
+            nursery.cancel_scope.cancel()
+            await trio.lowlevel.checkpoint_if_cancelled()
+        upstream.latency = 3.0
+        calling.cancel()
+        await trio.sleep(10)
     assert upstream.kinds == ["ask", "cancel"]
     assert in_file(tmp_path, "SELECT status, confirmed FROM run") == [("cancelled", 1)]
 
