@@ -120,35 +120,32 @@ class _Open:
         spelled = (*self.spelled, name if self.spelled else id_of(name))
         return _Open(directory, spelled, self.exclusion.entered(directory, name), self.formats)
 
-    def entries(
-        self, check: CancellationCheck, refused: dict[str, str] | None = None, others: Counter[str] | None = None
-    ) -> Iterator[tuple[os.DirEntry[str], Kind]]:
-        """Yield the folders and files in it that are served.
+    def entries(self, check: CancellationCheck) -> Iterator[tuple[os.DirEntry[str], Kind, str]]:
+        """Yield the folders and files in it, each with the reason why it is not served, "" if it is.
 
-        Notes those `refused`, with the reason, and counts files of `others` types by their endings.
+        What is hidden or left out, and what is neither, is not there.
         """
         with self.directory.listing() as listing:
             for count, entry in enumerate(listing):
                 if not count % _ENTRIES_BETWEEN_CHECKS:
                     check()
                 name = entry.name
-                if not served_name(name) and (refused is None or name.startswith(".")):
-                    continue
                 kind: Kind = "dir" if entry.is_dir(follow_symlinks=False) else "file"
-                if (kind == "dir" and self.is_root) or self.exclusion.leaves_out(name, is_folder=kind == "dir"):
+                if name.startswith(".") or (kind == "dir" and self.is_root):
                     continue
-                if kind == "file" and (file_type(name) not in self.formats or not entry.is_file(follow_symlinks=False)):
-                    if others is not None and entry.is_file(follow_symlinks=False):
-                        ending = ending_of(name)
-                        others[ending] += 1
-                        if refused is not None and ending in DOCUMENTS:
-                            lacks = ending == ".pdf" and pdf.folder_of_library() is None
-                            refused[name] = NEEDS_EXTRA if lacks else OTHER_FORMAT
+                if self.exclusion.leaves_out(name, is_folder=kind == "dir"):
                     continue
-                if served_name(name):
-                    yield entry, kind
-                elif refused is not None:
-                    refused[name] = UNSERVABLE
+                if kind == "file" and not entry.is_file(follow_symlinks=False):
+                    continue
+                if kind == "file" and file_type(name) not in self.formats:
+                    lacks = file_type(name) == "pdf" and pdf.folder_of_library() is None
+                    yield entry, kind, NEEDS_EXTRA if lacks else OTHER_FORMAT
+                else:
+                    yield entry, kind, "" if served_name(name) else UNSERVABLE
+
+    def served(self, check: CancellationCheck) -> list[tuple[str, Kind]]:
+        """Return name and kind of what is served in it, by code point."""
+        return sorted((entry.name, kind) for entry, kind, refused in self.entries(check) if not refused)
 
 
 class Folder:
@@ -196,10 +193,14 @@ class Folder:
 
     def _in_root(self, top: Directory) -> tuple[list[str], bool]:
         """Return the names of the folders in the root, and whether documents are in it, served or not."""
-        others: Counter[str] = Counter()
-        entries = [(entry.name, kind) for entry, kind in self._top(top).entries(unchecked, others=others)]
-        has_files = len(others.keys() & DOCUMENTS) > 0 or any(kind == "file" for _, kind in entries)
-        return [name for name, kind in entries if kind == "dir"], has_files
+        folders: list[str] = []
+        has_files = False
+        for entry, kind, refused in self._top(top).entries(unchecked):
+            if kind == "file":
+                has_files = has_files or not refused or (refused != UNSERVABLE and ending_of(entry.name) in DOCUMENTS)
+            elif not refused:
+                folders.append(entry.name)
+        return folders, has_files
 
     def _top(self, top: Directory, *, walked: bool = False) -> _Open:
         return _Open(top, (), Nothing() if walked else self._exclusion.entered(top), self._formats)
@@ -232,7 +233,7 @@ class Folder:
         """Return name and kind of what is served directly in a folder of a manual, by code point."""
         with self._inside(manual_id, parts_of(path)) as found:
             try:
-                return sorted((entry.name, kind) for entry, kind in found.entries(check))
+                return found.served(check)
             except OSError as error:
                 raise _unreadable(_shown(path or manual_id), error) from error
 
@@ -366,19 +367,23 @@ class _Walk(NamedTuple):
     def below(self, place: _Open, prefix: str, level: int = 1) -> Iterator[tuple[str, Stamp]]:
         """Yield path and stamp of the files below a folder, whose own path is `prefix`: empty, or ending in `/`."""
         folders: list[str] = []
-        refused: dict[str, str] = {}
         try:
-            for entry, kind in place.entries(self.check, refused, self.others):
-                if kind == "dir":
-                    folders.append(entry.name)
-                    continue
-                try:
-                    yield prefix + entry.name, Stamp.of(entry.stat(follow_symlinks=False))
-                except OSError as error:
-                    self._note(prefix + entry.name, error)
+            for entry, kind, refused in place.entries(self.check):
+                name = entry.name
+                if refused:
+                    if refused != UNSERVABLE:
+                        self.others[ending_of(name)] += 1
+                    if refused == UNSERVABLE or ending_of(name) in DOCUMENTS:
+                        self.left_out[prefix + _writable(name)] = refused
+                elif kind == "dir":
+                    folders.append(name)
+                else:
+                    try:
+                        yield prefix + name, Stamp.of(entry.stat(follow_symlinks=False))
+                    except OSError as error:
+                        self._note(prefix + name, error)
         except OSError as error:
             self._note(prefix.rstrip("/"), error)
-        self.left_out.update((prefix + _writable(name), reason) for name, reason in refused.items())
         for name in folders:
             if level == _DEEPEST:
                 self.left_out[prefix + name] = TOO_DEEP
