@@ -402,7 +402,12 @@ def test_of_translations_the_one_in_the_language_of_the_question_comes_first(que
     ("title", "other", "questions"),
     [
         ("Status code", "The status code of a reply", ("Can you explain status code?", "What is a status code?")),
-        ("Sealing", "Sealing of the pumps", ("Please describe sealing", "How does sealing work?")),
+        (
+            "Sealing",
+            "Sealing of the pumps",
+            ("Please describe sealing", "How does sealing work?", "How do I use sealing?"),
+        ),
+        ("{#if ...}", "Use of this if it is that", ("What is {#if}?", "How do I use {#if}?")),
         ("getElement", "Get the element", ("What is getElement?", "getElement", "Tell me about getElement")),
         ("リリース", "リリースの周期", ("リリースについて教えてください", "リリースとは何ですか？", "リリースって何")),
         ("部品の交換", "部品の交換の費用", ("部品の交換とは", "部品の交換を説明してください。")),

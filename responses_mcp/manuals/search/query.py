@@ -38,6 +38,7 @@ GRAMMAR: Final = frozenset(
 _ASKING: Final = re.compile(
     r"(?<=\bhow )(?:far|long|many|much|often)\b|(?:(?<=\bcan you )|(?<=\b[cw]ould you )|(?<=\bplease )|^)"
     r"(?:describe|explain|show(?= me)|tell(?= me))\b|works?(?=\W*$)"
+    r"|(?:(?<=\bhow do i )|(?<=\bhow can i )|(?<=\bhow do you )|(?<=\bhow to ))use\b"
 )
 _ASKING_IN_JAPANESE: Final = re.compile(
     r"(?:(?:について|に関して|のこと|を){0,2}(?:詳しく|くわしく)?(?:教え|おしえ|説明し)て(?:ほしい|欲しい|ください|下さい|くれ)?"
@@ -57,6 +58,7 @@ _HIRAGANA: Final = re.compile("[\u3041-\u3096\u309d-\u309f]")
 _HANGUL: Final = re.compile("[\uac00-\ud7af]")
 _IN_CODE: Final = re.compile(r"`[^`]*`")
 _CALLED: Final = re.compile(r"\(\)?")
+_SIGILS: Final = ("#", "@", "$", "<", "{", "%")
 
 _MOST_TERMS: Final = 80
 _MOST_WORDS: Final = 40  # nobody types more, and a pasted page must not take the time of a hundred searches
@@ -162,6 +164,7 @@ def query(question: str) -> Query:
             (found[0].isupper() and len(found[0]) > 1 and not question.isupper())
             or any(begin < found.start() < end for begin, end in code)
             or _CALLED.match(written, found.end()) is not None
+            or written.endswith(_SIGILS, 0, found.start())
         )
 
     grammar_words: dict[str, tuple[str, ...]] = {}

@@ -332,6 +332,8 @@ class _Scorer:
     def _likeness(self, row: Row) -> float:
         """Return how far the title of a row is the question, from 0 to 1: what each has that the other has, too."""
         said = row.title_tokens.split()
+        if self._said.isdisjoint(said):
+            return 0.0
         weights = [_LITTLE_OF_TITLE if token in GRAMMAR or is_character(token) else 1.0 for token in said]
         of_title = sum(weight for token, weight in zip(said, weights, strict=True) if token in self._said)
         if 2 * of_title <= sum(weights):
