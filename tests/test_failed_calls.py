@@ -197,6 +197,31 @@ async def test_an_error_in_place_of_a_response_is_told_and_repeated_where_that_m
         assert made == requests
 
 
+@pytest.mark.parametrize("before", [[], [CREATED]], ids=["alone", "begun"])
+@pytest.mark.parametrize("data", [
+    {"detail": "Too many requests"}, {"message": "Too many requests", "code": 429}, {"type": "exception", "message": "Too many"},
+    {"success": False, "errors": [{"code": 3040, "message": "Too many requests at once"}]}, "Too many requests",
+], ids=json.dumps)  # fmt: skip
+async def test_an_error_body_that_comes_as_the_last_event_is_told_and_repeated(data: Any, before: list[Any]) -> None:
+    said = data if isinstance(data, str) else json.dumps(data)
+    told, requests = await reason(Sse([*before, f"data: {said}\n\n"]), retries=1)
+    assert (requests, "Too many" in told, "Wait a while" in told) == (2, True, True)
+
+
+async def test_a_text_in_an_error_event_is_its_reason() -> None:
+    told, requests = await reason(Sse(["event: error\ndata: Service Unavailable\n\n"]), retries=1)
+    assert (requests, "Service Unavailable." in told) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "data", [{"status": "processing", "message": "Still working"}, {"type": "ping"}, "[DONE]"], ids=str
+)
+async def test_an_event_that_tells_of_no_failure_is_no_reason_for_a_stream_that_breaks(data: Any) -> None:
+    said = data if isinstance(data, str) else json.dumps(data)
+    told, requests = await reason(Sse([CREATED, f"data: {said}\n\n"]))
+    assert (requests, "stream ended before" in told) == (1, True)
+
+
 async def test_a_response_with_an_error_and_a_text_is_a_failure_that_may_have_been_paid_for() -> None:
     told, requests = await reason(Json({**bodies.answer("Half of"), "error": {"code": 502, "message": "Cut off"}}))
     assert "Cut off." in told

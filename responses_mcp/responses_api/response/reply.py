@@ -18,7 +18,14 @@ from typing import Final, cast
 
 from responses_mcp.errors import ConnectionFailed, Progress, UnusableReply
 from responses_mcp.json_types import JsonObject, as_object, text_at
-from responses_mcp.responses_api.failures import LONGEST_READ, Head, read_failure, reply_error, response_error
+from responses_mcp.responses_api.failures import (
+    LONGEST_READ,
+    Head,
+    kind_of,
+    read_failure,
+    reply_error,
+    response_error,
+)
 from responses_mcp.responses_api.response.parser import annotations_of, answer_messages, output_items
 from responses_mcp.responses_api.response.streaming import Event, EventStream, decode, object_of
 from responses_mcp.responses_api.response.web_pages import host_of
@@ -98,6 +105,7 @@ class ReplyReader:
         self._kept_bytes = 0  # of both
         self._end: Event | None = None
         self._error: bytes | None = None  # the event that tells of one
+        self._odd = b""  # the last event of no known kind
 
     def close(self) -> None:
         """Hold nothing any more, though an error may refer to this object."""
@@ -167,6 +175,8 @@ class ReplyReader:
             self._end, self._has_enough = self._end or event, True
         elif kind == "error" and (self._end is None or self._end[0] == "response.failed"):
             self._error, self._has_enough = self._error or data, True
+        elif not kind.startswith("response.") and len(data) <= LONGEST_READ:
+            self._odd = data
         if had_enough:
             return
         goes_on = kind == _DELTA and bool(self._written)
@@ -227,11 +237,15 @@ class ReplyReader:
         if not (is_named if self._is_stream is None else self._is_stream):
             return self.json_object()
         if not self._has_enough:
-            raise ConnectionFailed("The API's stream ended before the answer was complete; ask again.", maybe_paid=True)
+            failure = read_failure({"error": _error_in(self._odd)}, str)
+            if failure is None or kind_of(failure) == "unknown":
+                said = "The API's stream ended before the answer was complete; ask again."
+                raise ConnectionFailed(said, maybe_paid=True)
+            self._error = self._odd
         kind, data = self._end or ("response.failed", b"")
         event = object_of(data)
         response = as_object(event.get("response"))
-        told = ({"error": each} for each in (response.get("error"), event.get("error"), object_of(self._error or b"")))
+        told = ({"error": each} for each in (response.get("error"), event.get("error"), _error_in(self._error or b"")))
         reason = next((each for each in told if each["error"] and read_failure(each, str)), JsonObject())
         if begins and self.progress == "refused" and (error := reply_error(self.head, reason, b"")) is not None:
             raise error
@@ -251,8 +265,8 @@ class ReplyReader:
         """
         output = [item for item in output if item.get("type") != "message" or item.get("content")]
         kinds = [item.get("type") for item in output]
-        cited = [name for _, data in self._kept if b"_citation" in data for name in _CITED.findall(data)]
         has_none = next(annotations_of(answer_messages(output)), None) is None
+        cited = (name for _, data in self._kept if b"_citation" in data for name in _CITED.findall(data))
         lacks_citations = any(has_none or name not in end for name in cited)
         lacks_search = "web_search_call" not in kinds and any(b'"web_search_call"' in data for _, data in self._kept)
         if "message" in kinds and not lacks_citations and not lacks_search:
@@ -268,10 +282,13 @@ class ReplyReader:
         messages = answer_messages(items)
         if lacks_citations and messages and messages[-1]:
             is_final = "final_answer" in [item.get("phase") for item in items]
-            aside = {item.get("id") for item in items if is_final and item.get("phase") != "final_answer"}
-            own = (event for _, event in told if event.get("item_id") not in aside - {None})
+            aside = {item.get("id") for item in items if is_final and item.get("phase") != "final_answer"} - {None}
+            own = (event for _, event in told if event.get("item_id") not in aside)
             parts = ([each, as_object(each.get("part")), {"annotations": [each.get("annotation")]}] for each in own)
-            messages[-1][-1]["annotations"] = [*annotations_of([*parts, *answer_messages(made), *messages])]
+            known = {_name_of(annotation) for annotation in annotations_of(messages)}
+            others = {_name_of(each): each for each in annotations_of([*parts, *answer_messages(made)])}
+            more = [annotation for name, annotation in others.items() if name not in known]
+            messages[-1][-1]["annotations"] = [*more, *annotations_of([messages[-1][-1:]])]
         return items
 
     def json_object(self) -> JsonObject:
@@ -283,6 +300,15 @@ class ReplyReader:
             raise error
         self.progress = "accepted"
         return cast(JsonObject, value)
+
+
+def _name_of(annotation: JsonObject) -> str:
+    return str(annotation.get("url") or annotation.get("file_id"))
+
+
+def _error_in(data: bytes) -> JsonObject | str:
+    """Return the error that an event is: an object, or a text."""
+    return object_of(data) or data.decode("utf-8", "replace").strip()
 
 
 def _phase(kind: str, data: bytes, redact: Redact) -> str:

@@ -89,11 +89,12 @@ def test_deltas_spell_the_text_where_nothing_else_was_finished(chunk: int) -> No
         f'data: {{"type":"response.output_text.delta","item_id":"m","delta":"{piece}","obfuscation":"x"}}\n\n'
         for piece in pieces
     )
-    cited = {"type": "response.output_text.annotation.added", "output_index": 4, "annotation": {"n": 1}}
+    annotation = {"type": "url_citation", "url": "https://a.jp/"}
+    cited = {"type": "response.output_text.annotation.added", "output_index": 4, "annotation": annotation}
     end = {"type": "response.incomplete", "response": {"status": "incomplete", "output": []}}
     response = fed(as_events(deltas, cited, end), chunk, headers=EVENTS).finish()
     assert response["output"][0]["content"] == [
-        {"type": "output_text", "text": 'It is 日🐍 "so\\.', "annotations": [{"n": 1}]}
+        {"type": "output_text", "text": 'It is 日🐍 "so\\.', "annotations": [annotation]}
     ]
 
 
