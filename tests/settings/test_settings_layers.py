@@ -105,13 +105,10 @@ def test_mappings_merge_and_lists_are_replaced(tmp_path: Path) -> None:
     assert clean(load(tmp_path, "search: {defaults: {domains: []}}\n")).settings.search.defaults.domains == ()
 
 
-@pytest.mark.parametrize("text", ["", " ", "\t\n"])
-def test_empty_variables_count_as_unset(text: str, tmp_path: Path) -> None:
-    environ = {str(setting.env): text for setting in VARIABLES} | {"OPENAI_API_KEY": ""}
-    assert clean(load(tmp_path, environ=environ)).settings == Settings()
-
-
-def test_yaml_null_means_not_set_wherever_no_profile_is_named(tmp_path: Path) -> None:
+def test_empty_variables_and_null_in_the_file_count_as_unset_wherever_no_profile_is_named(tmp_path: Path) -> None:
+    for text in ("", " ", "\t\n"):
+        environ = {str(setting.env): text for setting in VARIABLES} | {"OPENAI_API_KEY": ""}
+        assert clean(load(tmp_path, environ=environ)).settings == Settings()
     yaml = (
         "request: {timeout_ms: null}\nserver:\nmodel_profiles: ~\npolicy: {system: {path: }}\nopenai: {headers_env: }\n"
     )
@@ -120,13 +117,11 @@ def test_yaml_null_means_not_set_wherever_no_profile_is_named(tmp_path: Path) ->
     assert set(loaded.sources.values()) == {"default"}
 
 
-@pytest.mark.parametrize(
-    "text", ["1.5", "1e3", "0x10", "1_000", "٣", "３", "3 4", "true", "--1", "9" * 31, "${RETRIES}"]
-)
-def test_integers_from_the_environment_are_strict_decimal(text: str, tmp_path: Path) -> None:
-    loaded = load(tmp_path, environ={"OPENAI_API_TIMEOUT": text})
-    assert problem(loaded).startswith("request.timeout_ms: expected an integer from 1 to 86400000, got ")
-    assert loaded.settings.request.timeout_ms == 300_000
+def test_integers_from_the_environment_are_strict_decimal(tmp_path: Path) -> None:
+    for text in ("1.5", "1e3", "0x10", "1_000", "٣", "３", "3 4", "true", "--1", "9" * 31, "${RETRIES}"):
+        loaded = load(tmp_path, environ={"OPENAI_API_TIMEOUT": text})
+        assert problem(loaded).startswith("request.timeout_ms: expected an integer from 1 to 86400000, got ")
+        assert loaded.settings.request.timeout_ms == 300_000
 
 
 def test_a_wrong_variable_falls_back_to_the_default_and_hides_what_the_file_says(tmp_path: Path) -> None:
@@ -138,51 +133,33 @@ def test_a_wrong_variable_falls_back_to_the_default_and_hides_what_the_file_says
     assert loaded.settings.request.max_retries == 4
 
 
-@pytest.mark.parametrize(("text", "on"), [("1", True), ("0", False), ("true", False), ("yes", False)])
-def test_only_the_value_1_switches_line_mode_on(text: str, on: bool, tmp_path: Path) -> None:
-    loaded = clean(load(tmp_path, environ={"MCP_LINE_MODE": text}))
-    assert loaded.settings.server.line_mode is on
-    assert loaded.sources["server.line_mode"] == ("env:MCP_LINE_MODE" if on else "default")
-    assert clean(load(tmp_path, "server: {line_mode: true}\n", {"MCP_LINE_MODE": text})).settings.server.line_mode
+def test_only_the_value_1_switches_line_mode_on(tmp_path: Path) -> None:
+    for text, source in {"1": "env:MCP_LINE_MODE", **dict.fromkeys(("0", "true", "yes"), "default")}.items():
+        loaded = clean(load(tmp_path, "", {"MCP_LINE_MODE": text}))
+        assert (loaded.settings.server.line_mode, loaded.sources["server.line_mode"]) == (text == "1", source)
+        assert clean(load(tmp_path, "server: {line_mode: true}\n", {"MCP_LINE_MODE": text})).settings.server.line_mode
 
 
-def test_the_environment_of_the_process_is_never_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (*(str(each.env) for each in VARIABLES), "OPENAI_API_KEY", "XDG_CACHE_HOME", "LOCALAPPDATA"):
-        monkeypatch.setenv(name, "1")
-    monkeypatch.setenv("HOME", str(tmp_path / "elsewhere"))
-    load(tmp_path / "elsewhere", "request: {max_retries: 9}\n")
-    assert clean(load_settings({"HOME": str(tmp_path)}, windows=False)).settings == Settings()
-
-
-def test_home_comes_from_home_then_userprofile_then_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_of_the_process_is_never_read_unless_it_is_what_is_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number, name in enumerate(("one", "two", "three")):
         load(tmp_path / name, f"request: {{max_retries: {number}}}\n")
+    for name in (*(str(each.env) for each in VARIABLES), "OPENAI_API_KEY", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("HOME", str(tmp_path / "three"))
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "three")
 
     def retries(environ: Mapping[str, str]) -> int:
-        return clean(load_settings(environ, windows=False)).settings.request.max_retries
+        return load_settings(environ, windows=False).settings.request.max_retries
 
+    assert clean(load_settings({"HOME": str(tmp_path)}, windows=False)).settings == Settings()
     assert retries({"HOME": str(tmp_path / "one"), "USERPROFILE": str(tmp_path / "two")}) == 0
     assert retries({"HOME": "", "USERPROFILE": str(tmp_path / "two")}) == 1
+    alone = clean(load_settings({"USAGE_LEDGER": "1"}, toolsets="answer,research", windows=False)).settings
+    assert (alone.request.max_retries, alone.research.state_dir) == (3, None), "without a home of its own"
+    monkeypatch.delenv("OPENAI_MAX_RETRIES")
+    assert retries(os.environ) == 2
     for name in ("HOME", "USERPROFILE"):
         monkeypatch.delenv(name, raising=False)
-    assert retries(os.environ) == 2
-
-
-def test_a_mapping_without_a_home_keeps_the_home_of_the_process_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    load(tmp_path, "request: {max_retries: 9}\n")
-    for name in ("HOME", "USERPROFILE"):
-        monkeypatch.setenv(name, str(tmp_path))
-    loaded = clean(load_settings({"USAGE_LEDGER": "1"}, toolsets="answer,research", windows=False))
-    assert (loaded.settings.request.max_retries, loaded.settings.research.state_dir) == (3, None)
-    assert clean(load_settings(os.environ, windows=False)).settings.request.max_retries == 9
-
-
-def test_a_user_without_a_home_gets_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_home() -> Path:
-        raise RuntimeError
-
-    monkeypatch.setattr(Path, "home", no_home)
-    assert clean(load_settings({}, windows=False)).settings == Settings()
+    assert retries(os.environ) == 2, "from the system"

@@ -20,21 +20,15 @@ def with_policy(home: Path, content: bytes | None, merge: str = "replace", path:
 
 
 @pytest.mark.rule("spec 4")
-@pytest.mark.parametrize(
-    ("merge", "instructions"),
-    [
-        ("replace", "規則\r\nTwo\n"),
-        ("prepend", f"規則\r\nTwo\n\n{SYSTEM_POLICY}"),
-        ("append", f"{SYSTEM_POLICY}\n\n規則\r\nTwo"),
-    ],
-)
-def test_a_file_replaces_the_built_in_text_or_joins_it_over_one_blank_line(
-    merge: str, instructions: str, tmp_path: Path
-) -> None:
-    for mark in ("", "\ufeff"):
-        policy = clean(with_policy(tmp_path, f"{mark}規則\r\nTwo\n".encode(), merge)).settings.policy
-        assert policy.instructions == instructions
-        assert instructions_for(policy) == instructions
+def test_a_file_replaces_the_built_in_text_or_joins_it_over_one_blank_line(tmp_path: Path) -> None:
+    for merge, instructions in {
+        "replace": "規則\r\nTwo\n",
+        "prepend": f"規則\r\nTwo\n\n{SYSTEM_POLICY}",
+        "append": f"{SYSTEM_POLICY}\n\n規則\r\nTwo",
+    }.items():
+        for mark in ("", "\ufeff"):
+            policy = clean(with_policy(tmp_path, f"{mark}規則\r\nTwo\n".encode(), merge)).settings.policy
+            assert policy.instructions == instructions_for(policy) == instructions
 
 
 @pytest.mark.rule("spec 4")

@@ -63,47 +63,31 @@ def test_effective_values_are_those_of_the_settings(tmp_path: Path) -> None:
     effective = document(load(tmp_path, yaml, {"OPENAI_MAX_RETRIES": "0"}))["effective"]
     assert effective["request"] == asdict(RequestSettings(max_retries=0))
     assert effective["search"]["defaults"] == {"recency_days": 60, "max_results": 5, "domains": ["a.jp"]}
-    assert effective["model_profiles"]["answer_detailed"] == {
-        "model": "gpt-5.2",
-        "reasoning_effort": "medium",
-        "verbosity": "high",
-    }
+    detailed = {"model": "gpt-5.2", "reasoning_effort": "medium", "verbosity": "high"}
+    assert effective["model_profiles"]["answer_detailed"] == detailed
     assert "answer_quick" not in effective["model_profiles"]
-    assert document(load(tmp_path, "model_profiles: {answer: null}\n"))["effective"]["model_profiles"] == {
-        "answer": None
-    }
-
-
-def test_of_the_key_only_its_presence_is_shown_and_of_headers_the_names(tmp_path: Path) -> None:
-    yaml = "openai: {headers_env: {api-key: AZURE}}\n"
-    openai = document(load(tmp_path, yaml, {"OPENAI_API_KEY": CANARY, "AZURE": "hushhush"}))["effective"]["openai"]
-    assert openai["api_key_present"] is True
+    removed = document(load(tmp_path, "model_profiles: {answer: null}\n"))["effective"]
+    assert removed["model_profiles"] == {"answer": None}
+    yaml, environ = "openai: {headers_env: {api-key: AZURE}}\n", {"OPENAI_API_KEY": CANARY, "AZURE": "hushhush"}
+    openai = document(load(tmp_path, yaml, environ))["effective"]["openai"]
+    assert openai.keys() == {"api_key_env", "allow_http", "base_url", "headers_env", "api_key_present"}
+    assert (openai["api_key_present"], effective["openai"]["api_key_present"]) == (True, False)
     assert openai["headers_env"] == {"api-key": "AZURE"}
-    assert "api_key" not in openai
-    assert "headers" not in openai
-    assert document(load(tmp_path, ""))["effective"]["openai"]["api_key_present"] is False
 
 
 def test_of_the_instructions_revision_digest_and_length_are_shown(tmp_path: Path) -> None:
     (tmp_path / "p.md").write_text("規則 one", encoding="utf-8")
 
-    def shown(system: str) -> dict[str, Any]:
+    for system, revision, text in (
+        ("", SYSTEM_POLICY_REV, SYSTEM_POLICY),
+        ("source: file, path: ~/p.md", None, "規則 one"),
+        ("source: file, path: ~/p.md, merge: append", SYSTEM_POLICY_REV, f"{SYSTEM_POLICY}\n\n規則 one"),
+    ):
         loaded = load(tmp_path, f"policy: {{system: {{{system}}}}}\n")
+        digest = sha256(text.encode()).hexdigest()[:12]
+        shown = {"revision": revision, "sha256": digest, "length": len(text)}
+        assert document(loaded)["effective"]["policy"]["instructions"] == shown
         assert "規則" not in show_config(loaded, "1")
-        instructions: dict[str, Any] = document(loaded)["effective"]["policy"]["instructions"]
-        return instructions
-
-    def digest(text: str) -> str:
-        return sha256(text.encode()).hexdigest()[:12]
-
-    length = len(SYSTEM_POLICY)
-    assert shown("") == {"revision": SYSTEM_POLICY_REV, "sha256": digest(SYSTEM_POLICY), "length": length}
-    assert shown("source: file, path: ~/p.md") == {"revision": None, "sha256": digest("規則 one"), "length": 6}
-    assert shown("source: file, path: ~/p.md, merge: append") == {
-        "revision": SYSTEM_POLICY_REV,
-        "sha256": digest(f"{SYSTEM_POLICY}\n\n規則 one"),
-        "length": length + 8,
-    }
 
 
 def test_japanese_is_readable_and_odd_characters_are_escaped(tmp_path: Path) -> None:
