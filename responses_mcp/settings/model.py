@@ -36,7 +36,7 @@ _MESSAGE = Between(0, _LARGE, least=4096)
 _COUNT = Between(0, _LARGE)
 
 _PATH = r"(?=.*\S)(?![\"'])[^\x00-\x1f\x7f]{1,4096}"  # cmd.exe keeps quotation marks in a variable
-_NAME = r"[^\s,\x00-\x1f\x7f]{1,253}"
+_PATTERN = r"(?=.*\S)[^\x00-\x1f\x7f]{1,253}"
 _DOMAIN = r"(?![\"'$%<])[^\s,{}\x00-\x1f\x7f]{1,253}"  # nothing quoted or left unfilled
 _STORE = r"[^\s,=\"']{1,100}=(?![$%<])[^\s,{}\"']{1,150}"
 _WRITTEN = "remove it, since the server writes it itself"
@@ -50,15 +50,22 @@ _FORMATS = Form("list", f"a list of at most {MOST_ITEMS} names", choices=FILE_TY
 _STORES = Form("list", f"a list of at most {MOST_ITEMS} vector stores as name=id, such as docs=vs_0123", _STORE)
 _HEADERS = Form("headers", "a mapping of header names to names of environment variables")
 _PRICES = Form("prices", "a mapping of model ids to mappings with input, output and maybe cached_input, web_search")
-_REQUEST = Form("members", "members of the body of a request", wrong=tuple((name, _WRITTEN) for name in OWN_MEMBERS))
-_WEB_SEARCH = Form("members", "members of the tool that searches the web", wrong=(("type", _WRITTEN),))
+_REQUEST = Form(
+    "members",
+    "members of the body of a request",
+    wrong=tuple((name, _WRITTEN) for name in OWN_MEMBERS),
+    mappings=("reasoning", "text"),
+)
+_WEB_SEARCH = Form(
+    "members", "members of the tool that searches the web", wrong=(("type", _WRITTEN),), mappings=("filters",)
+)
 _FILE_SEARCH = Form("members", "members of the tool that searches files", wrong=_OF_FILES)
 
 _Text = Annotated[str, Form("text", "text without blanks")]
 _Address = Annotated[str, Form("url", "an absolute https URL with a host and without query or fragment")]
 _File = Annotated[str, Form("path", "the path of a file", _PATH)]
 _Folder = Annotated[str, Form("folder", "the path of a folder", _PATH)]
-_Names = Annotated[tuple[str, ...], Form("list", f"a list of at most {MOST_ITEMS} names", _NAME)]
+_Names = Annotated[tuple[str, ...], Form("list", f"a list of at most {MOST_ITEMS} names", _PATTERN)]
 _Domains = Annotated[tuple[str, ...], Form("list", f"a list of at most {MOST_ITEMS} domain names", _DOMAIN)]
 
 

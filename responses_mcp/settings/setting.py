@@ -51,7 +51,8 @@ class Form(NamedTuple):
     """The form of a value that its type does not say.
 
     `pattern` is that of a text, or of each item of a list; `choices` are all that such a text may be. A wrong text is
-    not shown if it `may_be_key`. `wrong` are members that a mapping may not have, with the cure for each.
+    not shown if it `may_be_key`. `wrong` are members that a mapping may not have, with the cure for each; `mappings`
+    are those to which the server adds members of its own.
     """
 
     kind: Kind
@@ -60,6 +61,7 @@ class Form(NamedTuple):
     choices: tuple[str, ...] = ()
     may_be_key: bool = False
     wrong: tuple[tuple[str, str], ...] = ()
+    mappings: tuple[str, ...] = ()
 
 
 ENV_NAME: Final = Form("text", "the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]{0,254}", may_be_key=True)
@@ -210,6 +212,9 @@ def _mapping(form: Form, tree: Mapping[str, object], findings: Findings) -> Mapp
     for name, cure in form.wrong:
         if name in tree:
             raise BadValue(f"{name} among them", cure=cure)
+    for name in form.mappings:
+        if tree.get(name) is not None and not is_mapping(tree[name]):
+            raise BadValue(f"{name} that is no mapping")
     try:
         text = json.dumps(tree, ensure_ascii=False, allow_nan=False)
     except (ValueError, RecursionError):

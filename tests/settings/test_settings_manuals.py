@@ -20,6 +20,15 @@ def manuals(tmp_path: Path) -> Path:
     return folder
 
 
+def test_patterns_of_what_to_leave_out_may_hold_blanks_as_folders_do(tmp_path: Path) -> None:
+    patterns = ("old docs", "!社内 資料/", "$RECYCLE.BIN", "a,b", "todo")
+    yaml = f"manuals: {{exclude: {json.dumps(patterns)}}}\n"
+    assert clean(load(tmp_path, yaml)).settings.manuals.exclude == patterns
+    named = clean(load(tmp_path, environ={"MANUALS_EXCLUDE": "old docs , b"})).settings.manuals.exclude
+    assert named == ("old docs", "b")
+    assert 'got " " in it' in problem(load(tmp_path, "manuals: {exclude: [' ']}\n"))
+
+
 def test_numbers_from_the_environment_may_leave_digits_out(tmp_path: Path) -> None:
     for text in (".5", "0.50", "+0.5"):
         loaded = clean(load(tmp_path, environ={"SEM_CACHE_SIM_THRESHOLD": text}))
