@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
-from responses_mcp.settings.setting import ENV_NAME, MOST_ITEMS, Between, Env, Form
+from responses_mcp.settings.setting import BOOLEAN, ENV_NAME, INTEGER, MEMBERS, MOST_ITEMS, TEXT, Between, Env, Form
 
 SEARCH_EFFORT = "low"  # what the profile `search` has of its own; the rest it takes from `answer`
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -54,14 +54,17 @@ _REQUEST = Form(
     "members",
     "members of the body of a request",
     wrong=tuple((name, _WRITTEN) for name in OWN_MEMBERS),
-    mappings=("reasoning", "text"),
+    members=(
+        *(("store", BOOLEAN), ("service_tier", TEXT), ("reasoning", MEMBERS), ("text", MEMBERS)),
+        *(("max_output_tokens", INTEGER), ("max_tool_calls", INTEGER)),
+    ),
 )
 _WEB_SEARCH = Form(
-    "members", "members of the tool that searches the web", wrong=(("type", _WRITTEN),), mappings=("filters",)
+    "members", "members of the tool that searches the web", wrong=(("type", _WRITTEN),), members=(("filters", MEMBERS),)
 )
 _FILE_SEARCH = Form("members", "members of the tool that searches files", wrong=_OF_FILES)
 
-_Text = Annotated[str, Form("text", "text without blanks")]
+_Text = Annotated[str, TEXT]
 _Address = Annotated[str, Form("url", "an absolute https URL with a host and without query or fragment")]
 _File = Annotated[str, Form("path", "the path of a file", _PATH)]
 _Folder = Annotated[str, Form("folder", "the path of a folder", _PATH)]

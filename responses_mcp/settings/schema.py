@@ -13,17 +13,13 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 from responses_mcp.settings.address import NETWORK_VARIABLES
 from responses_mcp.settings.model import SEARCH_EFFORT, Profile, Settings
+from responses_mcp.settings.setting import BOOLEAN, INTEGER, NUMBER, Between, Env, Form, Setting
 from responses_mcp.settings.setting import PATHS as OF_PATHS
-from responses_mcp.settings.setting import Between, Env, Form, Setting
 
 PROFILES: Final = ("answer", "answer_detailed", "answer_quick", "search")
 """Names that `model_profiles` may hold (spec 3.0, and ours); the others take what they lack from the first."""
 
-_OF_TYPES: Final = {
-    int: Form("integer", "an integer"),
-    float: Form("number", "a number"),
-    bool: Form("boolean", "true or false"),
-}
+_OF_TYPES: Final = {int: INTEGER, float: NUMBER, bool: BOOLEAN}
 
 
 def section_of(annotation: Any) -> Any:

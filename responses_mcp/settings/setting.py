@@ -47,12 +47,15 @@ class Between(NamedTuple):
     least: int = 0
 
 
+_MEMBER: Final = Between(1, 2**40, strict=True)
+
+
 class Form(NamedTuple):
     """The form of a value that its type does not say.
 
     `pattern` is that of a text, or of each item of a list; `choices` are all that such a text may be. A wrong text is
-    not shown if it `may_be_key`. `wrong` are members that a mapping may not have, with the cure for each; `mappings`
-    are those to which the server adds members of its own.
+    not shown if it `may_be_key`. `wrong` are members that a mapping may not have, with the cure for each; `members` are
+    those that the server reads, or adds to, with their forms.
     """
 
     kind: Kind
@@ -61,9 +64,14 @@ class Form(NamedTuple):
     choices: tuple[str, ...] = ()
     may_be_key: bool = False
     wrong: tuple[tuple[str, str], ...] = ()
-    mappings: tuple[str, ...] = ()
+    members: tuple[tuple[str, Form], ...] = ()
 
 
+INTEGER: Final = Form("integer", "an integer")
+NUMBER: Final = Form("number", "a number")
+BOOLEAN: Final = Form("boolean", "true or false")
+TEXT: Final = Form("text", "text without blanks")
+MEMBERS: Final = Form("members", "a mapping")
 ENV_NAME: Final = Form("text", "the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]{0,254}", may_be_key=True)
 
 
@@ -212,9 +220,13 @@ def _mapping(form: Form, tree: Mapping[str, object], findings: Findings) -> Mapp
     for name, cure in form.wrong:
         if name in tree:
             raise BadValue(f"{name} among them", cure=cure)
-    for name in form.mappings:
-        if tree.get(name) is not None and not is_mapping(tree[name]):
-            raise BadValue(f"{name} that is no mapping")
+    for name, inner in form.members:
+        if tree.get(name) is not None:
+            try:
+                value = read(Setting(name, inner, "", bounds=_MEMBER), tree[name], findings)
+            except BadValue as bad:
+                raise BadValue(f"{bad.got} for {name}", cure=f"make it {inner.expected}") from None
+            tree = {**tree, name: value}
     try:
         text = json.dumps(tree, ensure_ascii=False, allow_nan=False)
     except (ValueError, RecursionError):

@@ -3,12 +3,17 @@
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import trio
 
-from responses_mcp.settings import ModelPrice, Profile, load_settings, show_config
+from responses_mcp.settings import ModelPrice, OpenAISettings, Profile, load_settings, show_config
 from responses_mcp.settings.files import user_folder
+from responses_mcp.testing import as_stream, bodies, open_fake_api
+from responses_mcp.testing.client import connected_client
+from tests.processes import WAIT
 
 from .loading import clean, load, problem, usual_place, warning
 
@@ -50,9 +55,13 @@ def test_what_cannot_be_passed_on_is_a_problem(tmp_path: Path) -> None:
         "file_search: [1]": "file_search: expected members of the tool that searches files, got a list (",
         "file_search: {filters: {a: 1.0e+400}}": "got one with a number that JSON has not (",
         "file_search: {score_threshold: 0.3}": "got score_threshold among them (",
-        "web_search: {filters: []}": "got filters that is no mapping (",
-        "request: {reasoning: high}": "got reasoning that is no mapping (",
-        "request: {text: 5}": "got text that is no mapping (",
+        "web_search: {filters: []}": "got a list for filters (",
+        "request: {reasoning: high}": 'got "high" for reasoning (',
+        "request: {text: 5}": "got 5 (a number) for text (",
+        **{f"request: {{store: {text}}}": "for store (" for text in ("0", "'false'", "never")},
+        "request: {max_output_tokens: '900'}": 'got "900" for max_output_tokens (',
+        "request: {max_tool_calls: 0}": "got 0 (a number) for max_tool_calls (",
+        "request: {service_tier: [flex]}": "got a list for service_tier (",
         "request: 5": "request: expected members of the body of a request, got 5 (a number) (",
         "web_search: [a]": "web_search: expected members of the tool that searches the web, got a list (",
         "web_search: {type: web_search}": "web_search: expected members of the tool that searches the web, got type among them (",
@@ -63,6 +72,18 @@ def test_what_cannot_be_passed_on_is_a_problem(tmp_path: Path) -> None:
         wrong[f"request: {{{name}: null}}"] = told
     for yaml, told in wrong.items():
         assert told in problem(load(tmp_path, f"model_profiles: {{answer: {{{yaml}}}}}\n"))
+
+
+async def test_an_answer_that_nobody_is_to_keep_is_kept_by_nobody_however_that_is_written(tmp_path: Path) -> None:
+    # The API refuses `store: "no"`, and a refused parameter is left out of the next request.
+    for word in ("no", "off", "No", "false"):
+        loaded = clean(load(tmp_path, f"model_profiles: {{answer: {{request: {{store: {word}}}}}}}\n"))
+        async with open_fake_api(as_stream(bodies.searched())) as api:
+            openai = OpenAISettings(base_url=api.base_url, api_key="k")
+            async with connected_client(replace(loaded.settings, openai=openai)) as client:
+                with trio.fail_after(WAIT):
+                    await client.call("answer", {"query": "q"})
+            assert [request.json["store"] for request in api.requests] == [False]
 
 
 def test_a_member_that_was_a_field_of_the_profile_is_a_problem_that_names_its_new_place(tmp_path: Path) -> None:
