@@ -89,6 +89,9 @@ FORMS: Final = (
     Form("Stripe key", ("sk_", "rk_"), "(?:live|test)_[A-Za-z0-9]{24,247}"),
     Form("Stripe key", ("whsec_",), "[A-Za-z0-9]{32,128}"),
     Form("Anthropic key", ("sk-ant-",), "[A-Za-z0-9_-]{40,300}"),
+    Form("OpenRouter key", ("sk-or-v1-",), "[a-f0-9]{64}"),
+    Form("Groq key", ("gsk_",), "[A-Za-z0-9]{40,64}"),
+    Form("xAI key", ("xai-",), "[A-Za-z0-9]{60,100}"),
     Form("OpenAI key", ("sk-",), "(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{40,300}|[A-Za-z0-9]{40,64}"),
     Form("JWT", ("eyJ",), r"[A-Za-z0-9_-]{8,4000}\.eyJ[A-Za-z0-9_-]{8,16000}\.[A-Za-z0-9_-]{22,2000}"),
     # With each @ in it, which not everybody escapes. Not a host and its port, and not the digest of an image.

@@ -85,6 +85,9 @@ SECRETS: dict[str, Callable[[], tuple[str, str]]] = {
     "OpenAI": lambda: ("OpenAI key", "sk-" + some(48)),
     "OpenAI project": lambda: ("OpenAI key", "sk-proj-" + some(120, LETTERS + "_-") + "A"),
     "Anthropic": lambda: ("Anthropic key", "sk-ant-api03-" + some(93, LETTERS + "_-") + "AA"),
+    "OpenRouter": lambda: ("OpenRouter key", "sk-or-v1-" + some(64, "0123456789abcdef")),
+    "Groq": lambda: ("Groq key", "gsk_" + some(52)),
+    "xAI": lambda: ("xAI key", "xai-" + some(80)),
     "JWT": lambda: ("JWT", f"{b64({'alg': 'HS256', 'typ': 'JWT'})}.{b64({'sub': some(8), 'iat': 17})}.{some(43)}"),
     "ours": lambda: ("secret of this server", KEY),
 }
