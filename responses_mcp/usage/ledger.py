@@ -219,8 +219,8 @@ def _settle(database: sqlite3.Connection, *, call: Call, usage: Usage, guess: Am
         database.execute("DELETE FROM calls WHERE id = ?", (call.id,))
         return
     database.execute(_INSERT, _row(call, guess))
-    usd = usage.cost_usd if usage.counted or not usage.unknown else None  # a refusal costs nothing
-    known = {"usd": usd, "unknown": usage.unknown, "state": 2 if usage.unknown else 1}
+    is_free = not usage.counted and not usage.unknown  # it was refused
+    known = {"usd": 0.0 if is_free else usage.cost_usd, "unknown": usage.unknown, "state": 2 if usage.unknown else 1}
     database.execute(_UPDATE, {**usage._asdict(), **known, "response_id": response_id, "id": call.id})
     database.execute("DELETE FROM calls WHERE at < ?", (int(call.at) - KEPT_DAYS * DAY,))
 

@@ -105,7 +105,7 @@ class Usage(NamedTuple):
 
     Cached and written tokens are among the input tokens, `reasoning_tokens` among the output tokens. `counted` is true
     if a server counted anything. `uncounted` is how many attempts may be billed although no server counted them.
-    `cost_usd` is an estimate for what was counted, from prices of the day `prices_as_of`; None if a price is not known.
+    `cost_usd` is an estimate from prices of the day `prices_as_of`; None if the price is not known.
     """
 
     input_tokens: int = 0
@@ -120,7 +120,7 @@ class Usage(NamedTuple):
     uncounted: int = 0
     counted: bool = False
     service_tier: str | None = None
-    cost_usd: float | None = 0.0
+    cost_usd: float | None = None
     prices_as_of: str | None = None
 
     def as_json(self) -> JsonObject:
@@ -131,7 +131,7 @@ class Usage(NamedTuple):
             "service_tier": self.service_tier,
             "attempts": self.attempts,
             "uncounted_attempts": self.uncounted or None,
-            "cost_usd": round(self.cost_usd, 6) if self.counted and self.cost_usd is not None else None,
+            "cost_usd": None if self.cost_usd is None else round(self.cost_usd, 6),
             "prices_as_of": self.prices_as_of,
         }
         return counts | {name: value for name, value in others.items() if value is not None}
@@ -139,15 +139,15 @@ class Usage(NamedTuple):
     @property
     def unknown(self) -> int:
         """How many attempts cost something that is not known: nobody counted them, or their price is not known."""
-        return self.uncounted + (self.cost_usd is None)
+        return self.uncounted + (self.counted and self.cost_usd is None)
 
     def plus(self, other: Usage) -> Usage:
         """Return what both used; the cost of a sum is unknown if that of a part is."""
         changed: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in self._fields[:10]}
-        if self.cost_usd is None or other.cost_usd is None:
-            changed |= {"cost_usd": None, "prices_as_of": None}
-        else:
+        if self.cost_usd is not None and other.cost_usd is not None:
             changed["cost_usd"] = self.cost_usd + other.cost_usd
+        elif self.counted:
+            changed |= {"cost_usd": None, "prices_as_of": None}
         return other._replace(**changed)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from responses_mcp.settings import ModelPrice
 from responses_mcp.testing import bodies
-from responses_mcp.usage.bill import MOST_TOKENS, Bill
+from responses_mcp.usage.bill import MOST_TOKENS, Bill, usage_from
 from responses_mcp.usage.models import AS_OF, PriceList, Usage
 
 COUNTS = {
@@ -61,6 +61,17 @@ def test_of_a_model_without_a_price_the_tokens_are_told_and_no_cost() -> None:
     found = used(bodies.response([], usage=COUNTS), "llama-9").as_json()
     assert found["total_tokens"] == 1200
     assert not {"cost_usd", "prices_as_of"} & found.keys()
+
+
+def test_a_cost_that_is_not_known_is_none_also_when_it_is_read_again() -> None:
+    unpriced, uncounted = used(bodies.response([], usage=COUNTS), "llama-9"), used(bodies.response([], usage=None))
+    for found in (unpriced, uncounted, usage_from(unpriced.as_json()), usage_from(uncounted.as_json())):
+        assert found.cost_usd is None
+    one = bill()
+    one.sending()
+    one.take(bodies.response([], usage=COUNTS, service_tier="another"))
+    one.take(bodies.response([], usage=COUNTS))
+    assert (one.usage.total_tokens, one.usage.cost_usd, one.usage.prices_as_of) == (2400, None, None)
 
 
 def test_attempts_are_added_up() -> None:
