@@ -10,13 +10,7 @@ import pytest
 import trio
 
 from responses_mcp.asking import Asker, Watcher, open_answers
-from responses_mcp.errors import (
-    AuthenticationFailed,
-    BadArgument,
-    ConfigError,
-    RequestRefused,
-    UnusableReply,
-)
+from responses_mcp.errors import AuthenticationFailed, BadArgument, ConfigError, RequestRefused, UnusableReply
 from responses_mcp.settings import time_zone
 from responses_mcp.settings.model import (
     LocaleSettings,

@@ -36,18 +36,7 @@ from responses_mcp.errors import (
 )
 from responses_mcp.responses_api.retry import asked_wait, backoff
 from responses_mcp.settings.model import SearchSettings, Settings
-from responses_mcp.testing import (
-    Error,
-    Garbage,
-    Html,
-    Json,
-    Raw,
-    Reset,
-    Truncated,
-    as_stream,
-    bodies,
-    open_fake_api,
-)
+from responses_mcp.testing import Error, Garbage, Html, Json, Raw, Reset, Truncated, as_stream, bodies, open_fake_api
 from tests.processes import WAIT
 from tests.responses_api.http.network import bare_environment, real_api
 from tests.responses_api.response.search_bodies import PEP, found
@@ -277,8 +266,7 @@ async def test_a_wait_above_the_time_left_ends_the_call_at_once_with_what_the_ap
 
 
 @pytest.mark.parametrize(
-    ("play", "timeout_ms", "times"),
-    [(trio.sleep_forever, 1_500, [0]), (taking(2, refused(503)), 6_000, [0, 2.5, 5.5])],
+    ("play", "timeout_ms", "times"), [(trio.sleep_forever, 1_500, [0]), (taking(2, refused(503)), 6_000, [0, 2.5, 5.5])]
 )
 async def test_the_deadline_covers_requests_and_waits_together_and_is_not_retried(
     play: Play, timeout_ms: int, times: list[float]

@@ -19,14 +19,7 @@ from typing import Final, NamedTuple, TypeVar
 import trio
 
 from responses_mcp import __version__
-from responses_mcp.errors import (
-    ConnectionFailed,
-    DeadlineExceeded,
-    KeyUnusable,
-    RateLimited,
-    UpstreamError,
-    exhausted,
-)
+from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, KeyUnusable, RateLimited, UpstreamError, exhausted
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.failures import end_call, settings_to_change
 from responses_mcp.responses_api.http import open_connections

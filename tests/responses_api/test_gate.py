@@ -13,7 +13,6 @@ from responses_mcp.asking import Watcher
 from responses_mcp.errors import DeadlineExceeded, RateLimited, RequestRefused
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.retry import Gate, seconds_until
-from tests.responses_api.rate_limit import RequestLimit
 from tests.responses_api.stub import Play, Reply, StubConnections, ok, refused, stub_api
 
 BODY = {"model": "gpt-5.2", "input": "Why?"}
@@ -235,19 +234,35 @@ async def test_headers_that_name_no_time_to_wait_hold_nobody_up(
 
 
 class Limited:
-    """An API with a limit: requests take a while to be counted, and replies to come back."""
+    """An API that takes `MOST` requests in a minute: each is counted after a while, and replies take as long.
 
-    def __init__(self, limit: RequestLimit, latency: float) -> None:
-        self.limit, self._latency = limit, latency
+    What was taken comes back little by little, or, with `at_once`, all of it a minute after the first request.
+    """
+
+    MOST = 60
+
+    def __init__(self, latency: float, *, at_once: bool) -> None:
+        self.refused = 0
+        self._latency, self._at_once = latency, at_once
         self._draw = random.Random(latency)
+        self._taken, self._since = 0.0, -math.inf
 
     async def __call__(self) -> Reply:
         await trio.sleep(self._latency * self._draw.random())
-        fits, headers = self.limit.take(trio.current_time())
+        fits, headers = self._count(trio.current_time())
         await trio.sleep(self._latency * self._draw.random())
-        if fits:
-            return Reply(200, headers, ok().pieces)
-        return refused(429, **{name.replace("-", "_"): value for name, value in headers.items()})
+        return Reply(200, headers, ok().pieces) if fits else Reply(429, headers, refused(429).pieces)
+
+    def _count(self, now: float) -> tuple[bool, dict[str, str]]:
+        if not self._at_once:
+            self._taken, self._since = max(0.0, self._taken - (now - self._since) * self.MOST / 60), now
+        elif now >= self._since + 60:
+            self._taken, self._since = 0.0, now
+        fits = self._taken + 1 <= self.MOST + 1e-9
+        self._taken += fits
+        self.refused += not fits
+        back = self._since + 60 - now if self._at_once else self._taken * 60 / self.MOST
+        return fits, limits(int(self.MOST - self._taken + 1e-9), f"{back * 1000:.0f}ms", self.MOST)
 
 
 @pytest.mark.parametrize("latency", [0.0, 0.3, 3.0])
@@ -255,8 +270,8 @@ class Limited:
 async def test_of_a_burst_above_the_limit_all_are_answered_and_only_the_first_wave_is_refused(
     latency: float, at_once: bool, autojump_clock: MockClock
 ) -> None:
-    limit = RequestLimit(60, at_once=at_once)
-    api, stub = stub_api(Limited(limit, latency), timeout_ms=900_000)
+    limit = Limited(latency, at_once=at_once)
+    api, stub = stub_api(limit, timeout_ms=900_000)
     async with trio.open_nursery() as nursery:
         for _ in range(200):
             nursery.start_soon(ask, api)

@@ -19,19 +19,14 @@ NEITHER = (
 )
 
 
-@pytest.mark.parametrize("model", BOTH.split())
-def test_gpt_5_and_later_families_take_verbosity_and_an_effort(model: str) -> None:
-    assert model_traits(model) == (True, True)
-
-
-@pytest.mark.parametrize("model", EFFORT_ALONE.split())
-def test_o3_and_o4_take_an_effort_and_no_verbosity(model: str) -> None:
-    assert model_traits(model) == (False, True)
-
-
-@pytest.mark.parametrize("model", [*NEITHER.split(), "", "gpt-" + "5" * 5000])
-def test_every_other_model_takes_neither(model: str) -> None:
-    assert model_traits(model) == (False, False)
+@pytest.mark.parametrize(("models", "takes"), [
+    (BOTH.split(), (True, True)), (EFFORT_ALONE.split(), (False, True)),
+    ([*NEITHER.split(), "", "gpt-" + "5" * 5000], (False, False)),
+])  # fmt: skip
+def test_gpt_5_and_later_take_both_o3_and_o4_an_effort_and_all_others_neither(
+    models: list[str], takes: tuple[bool, bool]
+) -> None:
+    assert {model: model_traits(model) for model in models} == dict.fromkeys(models, takes)
 
 
 @pytest.mark.parametrize(("decorated", "plain"), [

@@ -58,11 +58,7 @@ def test_everything_that_is_set_is_in_the_body_and_in_its_place() -> None:
     plain, full = body(Profile()), body(EVERYTHING)
     assert {name: full[name] for name in full.keys() - plain.keys()} == REQUEST
     assert full["tools"] == [
-        {
-            "type": "web_search",
-            "filters": {"blocked_domains": ["www.evil.example", "bad.test"]},
-            **WEB_SEARCH,
-        },
+        {"type": "web_search", "filters": {"blocked_domains": ["www.evil.example", "bad.test"]}, **WEB_SEARCH},
         {
             "type": "file_search",
             "vector_store_ids": ["vs_1"],
@@ -224,14 +220,7 @@ def test_a_page_of_a_blocked_domain_is_not_cited_be_it_cited_or_consulted(url: s
     assert found.text == f"Yes.\n\nSources:\n- web_search ({TODAY})"
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://notevil.example/",
-        "https://evil.example.org/",
-        "https://a.jp/evil.example",
-    ],
-)
+@pytest.mark.parametrize("url", ["https://notevil.example/", "https://evil.example.org/", "https://a.jp/evil.example"])
 def test_another_domain_that_looks_alike_is_cited(url: str) -> None:
     assert [citation.url for citation in read(answering("Yes.", url), blocked=BLOCKED).citations] == [url]
 

@@ -18,14 +18,7 @@ from typing import Final, cast
 
 from responses_mcp.errors import ConnectionFailed, Progress, UnusableReply
 from responses_mcp.json_types import JsonObject, as_object, text_at
-from responses_mcp.responses_api.failures import (
-    LONGEST_READ,
-    Head,
-    kind_of,
-    read_failure,
-    reply_error,
-    response_error,
-)
+from responses_mcp.responses_api.failures import LONGEST_READ, Head, kind_of, read_failure, reply_error, response_error
 from responses_mcp.responses_api.response.parser import annotations_of, answer_messages, output_items
 from responses_mcp.responses_api.response.streaming import Event, EventStream, decode, object_of
 from responses_mcp.responses_api.response.web_pages import host_of

@@ -68,11 +68,7 @@ async def answering(
 )
 @pytest.mark.parametrize("together", [True, False])
 async def test_what_comes_behind_a_reply_is_never_taken_for_the_next(
-    first: bytes,
-    behind: bytes,
-    together: bool,
-    over_tls: bool,
-    trusted: trustme.CA,
+    first: bytes, behind: bytes, together: bool, over_tls: bool, trusted: trustme.CA
 ) -> None:
     writes = (first + behind,) if together else (first, behind) if behind else (first,)
     second = b'HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n"right"'

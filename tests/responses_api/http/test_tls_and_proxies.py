@@ -182,8 +182,7 @@ async def test_a_host_that_cannot_be_reached_is_named() -> None:
     with trio.fail_after(WAIT):
         async with real_api("http://127.0.0.1:9/v1") as api:
             with pytest.raises(
-                ConnectionFailed,
-                match=r"at 127\.0\.0\.1:9 \(.*refused.*\); start the server there, .*OPENAI_BASE_URL",
+                ConnectionFailed, match=r"at 127\.0\.0\.1:9 \(.*refused.*\); start the server there, .*OPENAI_BASE_URL"
             ):
                 await api.create(BODY, dict)
 

@@ -17,13 +17,7 @@ from responses_mcp.responses_api.failures import response_error
 from responses_mcp.responses_api.response.parser import LONGEST_ANSWER, Answer, read_answer
 from responses_mcp.secrets import Redactor
 from responses_mcp.testing import bodies
-from responses_mcp.testing.bodies import (
-    answer,
-    message,
-    output_text,
-    response,
-    web_search_call,
-)
+from responses_mcp.testing.bodies import answer, message, output_text, response, web_search_call
 from responses_mcp.testing.items import refusal_part, url_citation
 from tests.testing.samples import DEVIATIONS, WELL_FORMED
 

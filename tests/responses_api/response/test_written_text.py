@@ -60,11 +60,7 @@ def test_an_address_with_a_mark_behind_it_is_told_as_the_answer_has_it() -> None
 
 def test_words_are_told_as_they_are_finished() -> None:
     assert told(["It ra", "ins in T", "okyo."]) == ["It ", "rains in "]
-    assert told(["東京は", "雨です。", "See https://a.jp/雨", " x"]) == [
-        "東京は雨です。",
-        "See ",
-        "https://a.jp/雨 ",
-    ]
+    assert told(["東京は", "雨です。", "See https://a.jp/雨", " x"]) == ["東京は雨です。", "See ", "https://a.jp/雨 "]
 
 
 def test_a_secret_that_has_blanks_is_held_back_with_its_line() -> None:
