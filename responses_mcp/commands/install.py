@@ -207,7 +207,12 @@ def _settings(said: Mapping[str, str | None], old: Entry, manuals: str | None) -
     given = (said.get("--config"), said.get("--toolsets"))
     config, toolsets = (value if value is None else old.filled(value) for value in given)
     windows = machine.system == "windows"
-    return configured(environ, config, toolsets=toolsets, home=machine.home, windows=windows)
+    try:
+        return configured(environ, config, toolsets=toolsets, home=machine.home, windows=windows)
+    except Stop as stop:
+        own = [name for name in {*kept} - {*machine.environ} if any(name in each for each in stop.sentences)]
+        places = [f"{name} stands in {old.place}; correct it there." for name in own]
+        raise Stop(*stop.sentences, *places, code=stop.code) from stop
 
 
 def _server(said: Mapping[str, str | None], machine: Machine, settings: Settings, manuals: str | None) -> Server:

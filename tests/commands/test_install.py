@@ -312,6 +312,14 @@ def test_what_its_owner_added_to_an_entry_stays(  # noqa: PLR0917
         put(path, text)
 
 
+def test_a_wrong_setting_in_an_entry_is_told_with_its_place(install: Install, machine: Machine) -> None:
+    path = put_entry("cursor", machine, {"command": PROGRAM, "env": {"OPENAI_API_TIMEOUT": "soon"}})
+    done = install("cursor", "--write")
+    told = f"OPENAI_API_TIMEOUT stands in openai-responses in {path}; correct it there.\n"
+    assert (done.code, done.out, done.err.endswith(told)) == (2, "", True)
+    assert install("cursor", "--write", OPENAI_API_TIMEOUT="90000").code == 0
+
+
 @pytest.mark.parametrize(("client", "reference"), [("claude-code", "${OPENAI_API_KEY}"), ("gemini", "$OPENAI_API_KEY")])
 def test_a_key_in_an_entry_stays_until_the_variable_is_set_that_takes_its_place(
     client: str, reference: str, install: Install, machine: Machine
