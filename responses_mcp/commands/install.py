@@ -210,7 +210,7 @@ def _settings(said: Mapping[str, str | None], old: Entry, manuals: str | None) -
     try:
         return configured(environ, config, toolsets=toolsets, home=machine.home, windows=windows)
     except Stop as stop:
-        own = [name for name in {*kept} - {*machine.environ} if any(name in each for each in stop.sentences)]
+        own = [name for name in sorted({*kept} - {*machine.environ}) if any(name in each for each in stop.sentences)]
         places = [f"{name} stands in {old.place}; correct it there." for name in own]
         raise Stop(*stop.sentences, *places, code=stop.code) from stop
 

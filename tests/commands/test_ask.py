@@ -55,7 +55,7 @@ def asked(api: FakeApi) -> str:
 async def test_the_answer_and_its_sources_are_on_stdout_and_nothing_else_anywhere(
     api: FakeApi, command: Command
 ) -> None:
-    api.script(as_stream(bodies.searched()))
+    api.script(*[as_stream(bodies.searched())] * 2)
     lines = output(await command("ask", "When was Python 3.14 released?")).splitlines()
     assert lines[0].startswith("Python 3.14 came out on 7 October 2025")
     assert lines[-3] == "Sources:"
@@ -63,6 +63,10 @@ async def test_the_answer_and_its_sources_are_on_stdout_and_nothing_else_anywher
     assert api.requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert sent(api)["instructions"] == SYSTEM_POLICY
     assert asked(api) == "When was Python 3.14 released?"
+    answer = json.loads(output(await command("ask", "When?", "--json")))
+    assert list(answer) == ["answer", "used_search", "citations", "model", "usage"]
+    assert (answer["used_search"], answer["model"], answer["usage"]["total_tokens"]) == (True, "gpt-5.2", 9245)
+    assert answer["citations"][0]["url"] == bodies.PEP
 
 
 async def test_a_certificate_that_is_left_as_a_placeholder_is_ignored_and_told(
@@ -71,15 +75,6 @@ async def test_a_certificate_that_is_left_as_a_placeholder_is_ignored_and_told(
     monkeypatch.setenv("SSL_CERT_FILE", "$SSL_CERT_FILE")
     code, _, err = await command("ask", "Why?")
     assert (code, err) == (0, "SSL_CERT_FILE still holds a placeholder, so it is ignored.\n")
-
-
-async def test_json_is_the_object_that_the_tools_return(api: FakeApi, command: Command) -> None:
-    api.script(as_stream(bodies.searched()))
-    answer = json.loads(output(await command("ask", "When?", "--json")))
-    assert list(answer) == ["answer", "used_search", "citations", "model", "usage"]
-    assert answer["usage"]["total_tokens"] == 9245
-    assert (answer["used_search"], answer["model"]) == (True, "gpt-5.2")
-    assert answer["citations"][0]["url"] == bodies.PEP
 
 
 @pytest.mark.parametrize(
@@ -427,28 +422,20 @@ def press_ctrl_c(terminal: int) -> None:
 
 
 @POSIX
-async def test_ctrl_c_at_a_terminal_leaves_one_clean_line(api: FakeApi, shell: dict[str, str]) -> None:
-    api.script(Hang())
-    with trio.fail_after(WAIT):
-        async with at_a_terminal(shell, *COMMAND, "ask", "Why?") as terminal:
-            await api.wait_requests(1)
-            press_ctrl_c(terminal)
-            await api.wait_hang_ups(1)
-            shown, code = await shown_to_the_end(terminal)
-    assert code == -signal.SIGINT  # which is 130 to a shell
-    assert re.match(r"\r +\d+ s  asking gpt-5\.2", shown)
-    assert shown.endswith(" \r\ropenai-responses-mcp: interrupted.\r\n")
-    assert shown.count("\n") == 1
-
-
-@POSIX
-async def test_ctrl_c_at_a_terminal_ends_a_loop_of_questions(api: FakeApi, shell: dict[str, str]) -> None:
-    api.script(Hang())
+async def test_ctrl_c_at_a_terminal_leaves_one_clean_line_and_ends_a_loop_of_questions(
+    api: FakeApi, shell: dict[str, str]
+) -> None:
+    api.script(Hang(), Hang())
     loop = f"for q in one two three; do {shlex.join(COMMAND)} ask $q; done"
-    with trio.fail_after(WAIT):
-        async with at_a_terminal(shell, "sh", "-c", loop) as terminal:
-            await api.wait_requests(1)
-            press_ctrl_c(terminal)
-            _, code = await shown_to_the_end(terminal)
-    assert code in {-signal.SIGINT, 130}
-    assert len(api.requests) == 1
+    for started in ((*COMMAND, "ask", "Why?"), ("sh", "-c", loop)):
+        asked = len(api.requests)
+        with trio.fail_after(WAIT):
+            async with at_a_terminal(shell, *started) as terminal:
+                await api.wait_requests(asked + 1)
+                press_ctrl_c(terminal)
+                await api.wait_hang_ups(asked + 1)
+                shown, code = await shown_to_the_end(terminal)
+        assert code in {-signal.SIGINT, 130}
+        assert re.match(r"\r +\d+ s  asking gpt-5\.2", shown)
+        assert shown.endswith(" \r\ropenai-responses-mcp: interrupted.\r\n")
+        assert (shown.count("\n"), len(api.requests)) == (1, asked + 1)

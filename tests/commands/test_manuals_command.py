@@ -21,6 +21,7 @@ from responses_mcp import cli
 from responses_mcp.commands.terminal import StatusLine, columns
 from responses_mcp.manuals.files.directories import DirectoryByDescriptor, DirectoryByPath
 from responses_mcp.settings.schema import SETTINGS
+from tests.commands.online import Terminal, output
 from tests.processes import COMMAND, WAIT, environment
 
 TOKENS = """\
@@ -98,12 +99,6 @@ def manuals(root: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     return run
 
 
-def output(done: tuple[int, str, str]) -> str:
-    code, out, err = done
-    assert (code, err) == (0, "")
-    return out
-
-
 # index
 
 
@@ -120,11 +115,15 @@ def test_index_and_find_say_what_is_not_indexed_and_why(
 ) -> None:
     monkeypatch.setenv("MANUALS_MAX_FILE_BYTES", "2000")
     write(root / "guide/large.md", "word " * 1000)
+    (root / "guide/jis.md").write_bytes("# 見出し\n\n予備電源\n".encode("iso-2022-jp"))
+    why = "not text in UTF-8, UTF-16 with a mark, EUC-JP, Shift_JIS, EUC-KR, GB18030 or Windows-1252; save it as UTF-8"
     lines = output(manuals("index", "guide")).splitlines()
-    assert lines[0].endswith("; 1 not indexed:")
-    assert lines[1] == "  large.md (larger than manuals.max_file_bytes)"
+    assert lines[0].endswith("; 2 not indexed:")
+    assert lines[1:3] == [f"  jis.md ({why})", "  large.md (larger than manuals.max_file_bytes)"]
     out = output(manuals("find", "token", "--manual", "guide"))
     assert "Not searched in guide: 1 file (larger than manuals.max_file_bytes).\n" in out
+    assert f"Not searched in guide: 1 file ({why}).\n" in out
+    assert "To see which they are: openai-responses-mcp manuals index\n" in out
 
 
 def test_index_says_why_it_is_in_memory(manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,14 +166,6 @@ def test_what_is_not_served_is_counted_by_kind_and_links_are_named(manuals: Comm
     assert err == "linked is a symbolic link, and so not served; move or copy the folder itself there.\n"
     code, _, err = manuals("ls", "linked")
     assert (code, err[-65:]) == (1, "not followed; see what there is: openai-responses-mcp manuals ls\n")
-
-
-def test_a_file_in_an_unknown_encoding_is_told_with_those_that_are_known(manuals: Command, root: Path) -> None:
-    why = "not text in UTF-8, UTF-16 with a mark, EUC-JP, Shift_JIS, EUC-KR, GB18030 or Windows-1252; save it as UTF-8"
-    (root / "guide/jis.md").write_bytes("# 見出し\n\n予備電源\n".encode("iso-2022-jp"))
-    assert output(manuals("index", "guide")).splitlines()[1] == f"  jis.md ({why})"
-    out = output(manuals("find", "token", "--manual", "guide"))
-    assert f"Not searched in guide: 1 file ({why}).\nTo see which they are: openai-responses-mcp manuals index\n" in out
 
 
 def test_a_find_of_nothing_says_what_else_lies_in_the_manuals(manuals: Command, root: Path) -> None:
@@ -293,19 +284,6 @@ def test_forget_leaves_what_is_not_the_index_of_these_manuals(manuals: Command, 
 
 
 # Progress
-
-
-class Terminal(io.TextIOWrapper):
-    def __init__(self, encoding: str = "utf-8") -> None:
-        super().__init__(io.BytesIO(), encoding=encoding, newline="", write_through=True)
-
-    def isatty(self) -> bool:
-        return True
-
-    @property
-    def text(self) -> str:
-        buffer: Any = self.buffer
-        return str(buffer.getvalue().decode(self.encoding))
 
 
 def test_a_find_that_has_to_index_says_so_on_a_terminal(manuals: Command, monkeypatch: pytest.MonkeyPatch) -> None:
