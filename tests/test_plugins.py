@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from responses_mcp import __version__
-from responses_mcp.commands.clients.known import CLIENTS, Server
+from responses_mcp.commands.clients.known import CLIENTS
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.serving import configured_toolsets
 from responses_mcp.settings.model import ManualsSettings, Settings
 from tests.bundle import ROOT
 
 PLUGINS = ROOT / "config/plugins"
-SERVER = Server(command=(NAME, "--stdio"))
+COMMAND = (NAME, "--stdio")
 
 pytestmark = [
     pytest.mark.skipif(not PLUGINS.exists(), reason="plugins are in a checkout"),
@@ -37,8 +37,8 @@ def skill() -> tuple[str, str]:
 
 def test_each_plugin_starts_the_server_as_install_would_with_the_command_on_the_path() -> None:
     claude, gemini = document("claude-code/.mcp.json"), document("gemini/gemini-extension.json")
-    assert claude == {"mcpServers": {"openai-responses": CLIENTS["claude-code"].entry(SERVER)}}
-    assert gemini["mcpServers"] == {"openai-responses": CLIENTS["gemini"].entry(SERVER)}
+    assert claude == {"mcpServers": {"openai-responses": CLIENTS["claude-code"].entry(COMMAND, Settings(), {}, {})}}
+    assert gemini["mcpServers"] == {"openai-responses": CLIENTS["gemini"].entry(COMMAND, Settings(), {}, {})}
     assert "trust" not in gemini["mcpServers"]["openai-responses"]  # extensions may not
 
 

@@ -22,12 +22,11 @@ from responses_mcp.commands.clients.entries import (
     from_the_root,
     judge,
     read_by_server,
-    secret_variables,
     server_options,
     verdict,
 )
 from responses_mcp.commands.clients.files import ClientFile, Unmergeable, as_table, reason_of
-from responses_mcp.commands.clients.known import CLIENTS, ENTRY, Machine, Server, this_machine
+from responses_mcp.commands.clients.known import CLIENTS, ENTRY, Machine, secret_variables, this_machine
 from responses_mcp.commands.doctor.configuration import SOURCE, TO_KEEP, is_thrown_away
 from responses_mcp.commands.example_profiles import offer_profiles
 from responses_mcp.commands.parser import Parser, not_blank
@@ -121,8 +120,11 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
         said["--toolsets"] = options.toolsets + also
     settings = _settings(said, old, manuals)
     secrets = secret_variables(settings.openai)
-    entry = client.entry(_server(said, machine, settings, manuals))
-    entry |= {"trust": True} if options.trust else {}
+    command = (*machine.command, *(word for pair in said.items() for word in pair if word is not None))
+    env = {} if manuals is None else {"MANUALS_ROOT": manuals}
+    here = {name: value for name, value in read_by_server(machine.environ) if name not in (*secrets, *env)}
+    passed = {name: from_the_root(name, value, machine) for name, value in here.items()}
+    entry = client.entry(command, settings, passed, env) | ({"trust": True} if options.trust else {})
     alone = "" if client.dialect is None else document_of("", client, options.name).changed(entry).text
     if client.command in old.said:
         entry = _merged(old, entry, secrets)
@@ -213,24 +215,6 @@ def _settings(said: Mapping[str, str | None], old: Entry, manuals: str | None) -
         own = [name for name in sorted({*kept} - {*machine.environ}) if any(name in each for each in stop.sentences)]
         places = [f"{name} stands in {old.place}; correct it there." for name in own]
         raise Stop(*stop.sentences, *places, code=stop.code) from stop
-
-
-def _server(said: Mapping[str, str | None], machine: Machine, settings: Settings, manuals: str | None) -> Server:
-    secrets = secret_variables(settings.openai)
-    env = {} if manuals is None else {"MANUALS_ROOT": manuals}
-    search = settings.search.timeout_ms * settings.search.max_attempts
-    return Server(
-        command=(*machine.command, *(word for pair in said.items() for word in pair if word is not None)),
-        secrets=secrets,
-        passed={
-            name: from_the_root(name, value, machine)
-            for name, value in read_by_server(machine.environ)
-            if name not in (*secrets, *env)
-        },
-        env=env,
-        answer_ms=settings.request.timeout_ms,
-        search_ms=search if "search" in settings.toolsets else 0,
-    )
 
 
 def _merged(old: Entry, entry: Mapping[str, Any], secrets: Collection[str]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from responses_mcp.commands.clients.codex_table import CodexTable
 from responses_mcp.commands.clients.files import ClientFile, Unmergeable, as_table, texts_in
 from responses_mcp.commands.clients.json_merge import JsonDocument
-from responses_mcp.commands.clients.known import CLIENTS, ENTRY, Client, Machine
+from responses_mcp.commands.clients.known import CLIENTS, ENTRY, Client, Machine, secret_variables
 from responses_mcp.commands.findings import Finding, fail, ok, warn
 from responses_mcp.errors import program
 from responses_mcp.secrets import Redactor, is_unfilled
@@ -233,11 +233,6 @@ def from_the_root(name: str, value: str, machine: Machine) -> str:
     if name not in PATHS or is_unfilled(value) or value.startswith("~"):
         return value
     return str(machine.folder / value)
-
-
-def secret_variables(openai: OpenAISettings) -> tuple[str, ...]:
-    """Return the names of the variables that hold secrets."""
-    return (openai.api_key_env, *openai.headers_env.values())
 
 
 # What is wrong with an entry

@@ -15,7 +15,7 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any, Final, Literal
@@ -24,6 +24,7 @@ from responses_mcp.commands.clients.files import texts_in
 from responses_mcp.commands.clients.json_merge import Dialect
 from responses_mcp.commands.terminal import NAME, Stop
 from responses_mcp.settings.files import absolute
+from responses_mcp.settings.model import OpenAISettings, Settings
 
 ENTRY: Final = "openai-responses"
 """The name of an entry unless another one is asked for."""
@@ -69,25 +70,9 @@ class Machine:
         return self.named("XDG_CONFIG_HOME", self.home / ".config")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
-    """What an entry is to start: a command, the variables for it, and how many milliseconds a call may take.
-
-    `secrets` are variables whose values are written nowhere, `passed` other variables that are set here, `env` values
-    that were asked for. `search_ms` is 0 if `chatgpt_o3_search` is not offered.
-    """
-
-    command: tuple[str, ...]
-    secrets: tuple[str, ...] = ("OPENAI_API_KEY",)
-    passed: Mapping[str, str] = field(default_factory=dict[str, str])
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
-    answer_ms: int = 300_000
-    search_ms: int = 0
-
-    @property
-    def client_limit(self) -> int:
-        """How many seconds a client should wait for a call."""
-        return math.ceil(max(self.answer_ms, self.search_ms) / 1000) + _MORE
+def secret_variables(openai: OpenAISettings) -> tuple[str, ...]:
+    """Return the names of the variables that hold secrets, whose values are written nowhere."""
+    return (openai.api_key_env, *openai.headers_env.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,28 +114,38 @@ class Client:
         """Whether an entry can only hold values of variables, not their names."""
         return self.reference is None and self.names is None
 
-    def entry(self, server: Server) -> dict[str, Any]:
-        """Return the entry for a server. Values are written only for this client's lack of names, and never secrets."""
-        names = [*server.secrets, *(() if self.inherits else server.passed)]
-        env: dict[str, str] = {}
+    def entry(
+        self, command: Sequence[str], settings: Settings, passed: Mapping[str, str], env: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Return the entry that starts a server which has these settings.
+
+        `passed` are variables that are set here; their values are written only where the client fills in no names.
+        `env` are values that were asked for.
+        """
+        answer, search = settings.request.timeout_ms, settings.search.timeout_ms * settings.search.max_attempts
+        search = search if "search" in settings.toolsets else 0
+        secrets = secret_variables(settings.openai)
+        names = [*secrets, *(() if self.inherits else passed)]
+        given: dict[str, str] = {}
         if self.reference is not None:
-            env = {name: self.reference.replace("NAME", name) for name in names}
+            given = {name: self.reference.replace("NAME", name) for name in names}
         elif self.writes_values:
-            env = {name: value for name, value in server.passed.items() if "@" not in value}
-        env |= server.env
+            given = {name: value for name, value in passed.items() if "@" not in value}
+        given |= env
         if self.limit is None and self.call is not None:  # it cannot be told to wait longer
-            if server.answer_ms >= self.call * 1000:
-                env |= {"OPENAI_API_TIMEOUT": f"{1000 * (self.call - _LESS):.0f}", "ANSWER_EFFORT": "low"}
-            if server.search_ms >= self.call * 1000:
-                env |= {"SEARCH_MAX_ATTEMPTS": "1"}
-        program, *arguments = server.command
+            if answer >= self.call * 1000:
+                given |= {"OPENAI_API_TIMEOUT": f"{1000 * (self.call - _LESS):.0f}", "ANSWER_EFFORT": "low"}
+            if search >= self.call * 1000:
+                given |= {"SEARCH_MAX_ATTEMPTS": "1"}
+        seconds = math.ceil(max(answer, search) / 1000) + _MORE
+        program, *arguments = command
         return {
             self.command: program if self.arguments else [program, *arguments],
             **({self.arguments: arguments} if self.arguments else {}),
-            **({self.variables: env} if env else {}),
+            **({self.variables: given} if given else {}),
             **({self.names: names} if self.names else {}),
             **self.more,
-            **({self.limit[0]: server.client_limit * self.limit[1]} if self.limit else {}),
+            **({self.limit[0]: seconds * self.limit[1]} if self.limit else {}),
         }
 
     def words_in(self, entry: Mapping[str, Any]) -> list[str]:

@@ -2,16 +2,17 @@
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, Literal
 
 import pytest
 
-from responses_mcp.commands.clients.known import CLIENTS, Machine, Server, command_of, this_executable
+from responses_mcp.commands.clients.known import CLIENTS, Machine, command_of, this_executable
 from responses_mcp.commands.terminal import NAME
+from responses_mcp.settings import load_settings
 
-SERVER = Server(command=("x",))
+PASSED = {"MODEL_ANSWER": "m"}
+SHORT = {"OPENAI_API_TIMEOUT": "55000", "ANSWER_EFFORT": "low"}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
@@ -64,29 +65,28 @@ def test_the_file_is_where_the_client_looks_for_it(client: str, machine: Machine
     assert str(CLIENTS[client].user_file(machine)) == path
 
 
+SEARCH = {"MCP_TOOLSETS": "answer,search", "SEARCH_TIMEOUT_MS": "30000", "SEARCH_MAX_ATTEMPTS": "3"}
+
+
 @pytest.mark.parametrize(
-    ("client", "server", "part"),
+    ("client", "environ", "part"),
     [
-        ("claude-code", SERVER, {"timeout": 330_000}),
-        ("claude-code", replace(SERVER, answer_ms=60_001), {"timeout": 91_000}),
-        ("gemini", replace(SERVER, answer_ms=1_000, search_ms=90_000), {"timeout": 120_000}),
-        ("codex", replace(SERVER, answer_ms=600_000), {"tool_timeout_sec": 630, "startup_timeout_sec": 30}),
-        ("vscode", SERVER, {"type": "stdio"}),
-        ("zed", replace(SERVER, answer_ms=60_000), {"timeout": 90}),
-        ("opencode", SERVER, {"type": "local", "timeout": 330_000}),
-        ("goose", SERVER, {"type": "stdio", "enabled": True, "timeout": 330}),
-        ("goose", replace(SERVER, secrets=("MY_KEY",), passed={"MODEL_ANSWER": "m"}), {"env_keys": ["MY_KEY"]}),
-        (
-            "codex",
-            replace(SERVER, secrets=("MY_KEY", "MY_HEADER")),
-            {"env_vars": ["MY_KEY", "MY_HEADER"]},
-        ),
+        ("claude-code", {}, {"timeout": 330_000}),
+        ("claude-code", {"OPENAI_API_TIMEOUT": "60001"}, {"timeout": 91_000}),
+        ("gemini", {**SEARCH, "OPENAI_API_TIMEOUT": "1000"}, {"timeout": 120_000}),
+        ("codex", {"OPENAI_API_TIMEOUT": "600000"}, {"tool_timeout_sec": 630, "startup_timeout_sec": 30}),
+        ("vscode", {}, {"type": "stdio"}),
+        ("zed", {"OPENAI_API_TIMEOUT": "60000"}, {"timeout": 90}),
+        ("claude-desktop", SEARCH, {"env": {**PASSED, **SHORT, "SEARCH_MAX_ATTEMPTS": "1"}}),
+        ("opencode", {}, {"type": "local", "timeout": 330_000}),
+        ("goose", {}, {"type": "stdio", "enabled": True, "timeout": 330, "env_keys": ["OPENAI_API_KEY"]}),
+        ("codex", {}, {"env_vars": ["OPENAI_API_KEY", *PASSED]}),
     ],
 )
 def test_the_client_waits_a_little_longer_than_the_server_and_passes_on_what_it_would_not(
-    client: str, server: Server, part: dict[str, Any]
+    client: str, environ: dict[str, str], part: dict[str, Any]
 ) -> None:
-    entry = CLIENTS[client].entry(server)
+    entry = CLIENTS[client].entry(("x",), load_settings(environ).settings, PASSED, {})
     assert {key: entry[key] for key in part} == part
 
 
