@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 PROGRAM: Final = "openai-responses-mcp"
 
@@ -253,5 +253,9 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         if id(each := pending.pop()) not in seen:
             seen.add(id(each))
             yield each
-            parts = each.__cause__, each.__context__, *getattr(each, "exceptions", ())
-            pending += (part for part in parts if part is not None)
+            within = (
+                cast("BaseExceptionGroup[BaseException]", each).exceptions
+                if isinstance(each, BaseExceptionGroup)
+                else ()
+            )
+            pending += (part for part in (each.__cause__, each.__context__, *within) if part is not None)

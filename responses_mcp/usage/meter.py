@@ -160,8 +160,9 @@ class Meter:
         model, use = kind
         usd = self._prices.cost(model, use)
         if usd is None and any(name.endswith("_usd") for name in (*self._of_session, *self._of_day)):
+            tier = "" if use.service_tier is None else f" with service_tier {use.service_tier}"
             raise LimitReached(
                 "No request was made: limits in US dollars (limits.*_cost_usd) cannot be kept, since the price of "
-                f"{model} is not known. Add it under prices.{model}, or remove the limit."
+                f"{model}{tier} is not known. Add it under prices.{model}, or remove the limit."
             )
         return dearest(Amount(1, use.total_tokens, usd or 0.0), self._dearest.get(kind, NOTHING))

@@ -156,6 +156,10 @@ async def test_a_model_without_a_price_is_not_asked_under_a_limit_of_cost() -> N
     with pytest.raises(LimitReached, match=r"price of llama-9 is not known\. Add it under prices\.llama-9"):
         await answers.answer("Why?")
     assert stub.sent == []
+    tiered = {"answer": Profile(model="gpt-5.2", request={"service_tier": "ultrafast"})}
+    answers, _, _ = asking(Settings(model_profiles=tiered, limits=LimitSettings(session_cost_usd=1)))
+    with pytest.raises(LimitReached, match=r"price of gpt-5\.2 with service_tier ultrafast is not known"):
+        await answers.answer("Why?")
     answers, _, _ = asking(Settings(model_profiles=profiles, limits=LimitSettings(session_tokens=10**6)))
     answer = await answers.answer("Why?")
     assert answer.usage is not None
