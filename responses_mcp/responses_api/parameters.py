@@ -106,7 +106,8 @@ def changes_after(
     learnt, asked = dict(changes), str(body.get("reasoning", {}).get("effort"))
     if "reasoning" in refused and ("reasoning", asked) not in changes:
         order = (*EFFORTS, asked)
-        ranks = {order.index(word) for word in re.split(r"\W+", _divided(error.words)[1]) if word in order}
+        said, listed = _divided(error.words)
+        ranks = {order.index(word) for word in re.split(r"\W+", listed or said) if word in order}
         if ranks := ranks - {at := order.index(asked)}:  # of two equally near, the one that thinks more
             learnt["reasoning", asked] = order[min(ranks, key=lambda rank: (abs(rank - at), -rank))]
             refused -= {"reasoning"}

@@ -320,6 +320,16 @@ async def test_an_effort_moves_to_the_nearest_that_the_refusal_lists(
     assert caplog.text.count(f"uses reasoning effort {moved}, as {asked} is not taken") == 1
 
 
+@pytest.mark.parametrize("message", [
+    "This model only supports reasoning effort 'high'.", "Use low or high.", "reasoning effort medium is not supported; allowed: low; high",
+    "支持的值: low, high", "unknown variant `medium`, expected one of `low`, `high`",
+])  # fmt: skip
+async def test_an_effort_moves_to_one_that_the_refusal_names_in_any_words(message: str) -> None:
+    api, stub = stub_api(Said(message, "reasoning.effort").reply(), ok())
+    await api.create(BODY, dict)
+    assert bodies_of(stub)[1] == {**BODY, "reasoning": {"effort": "high"}}
+
+
 async def test_an_effort_moves_where_a_validator_lists_what_it_takes() -> None:
     message = (
         "[{'loc': ('body', 'reasoning', 'effort'), 'msg': \"Input should be 'low' or 'high'\", 'input': 'medium'}]"
