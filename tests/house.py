@@ -245,11 +245,16 @@ def lines(file: Path) -> int:
     return len(file.read_text(encoding="utf-8").splitlines())
 
 
-def files_of_tests() -> list[Path]:
-    """Return the Python files of the tests that are, or could next be, under version control."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "tests"]
+def files_of_the_checkout(folder: str) -> list[Path]:
+    """Return the files below a folder that are, or could next be, under version control."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", folder or "."]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
-    return [ROOT / name for name in listed.split("\0") if name.endswith(".py") and (ROOT / name).is_file()]
+    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def files_of_tests() -> list[Path]:
+    """Return the Python files of the tests."""
+    return [file for file in files_of_the_checkout("tests") if file.suffix == ".py"]
 
 
 def drawn() -> str:

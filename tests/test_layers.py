@@ -22,6 +22,7 @@ from tests.house import (
     breaches,
     circle,
     files_of_tests,
+    files_of_the_checkout,
     imported_by,
     imports_of_ours,
     lines,
@@ -185,68 +186,45 @@ def test_only_commands_for_people_print() -> None:
     assert {m for m in printing if not within(m, "cli", "commands.demo", "commands.terminal", *generators)} == set()
 
 
+ALL_TOOLS = (
+    "from responses_mcp.settings import ManualsSettings, ServerSettings, Settings\n"
+    "server = ServerSettings(toolsets=('answer', 'search', 'manuals', 'research'))\n"
+    "settings = Settings(server=server, manuals=ManualsSettings(root='/nowhere'))\n"
+)
+LISTED = (
+    "names = {tool.name.partition('_')[0] for each in toolsets for tool in each.tools}\n"
+    "assert names == {'answer', 'manual', 'chatgpt', 'research'}\n"
+    "import sys\n"
+    "search = [name for name in sys.modules if name.startswith('responses_mcp.manuals.')]\n"
+    "assert search == ['responses_mcp.manuals.errors'], search"
+)
+
+
 @pytest.mark.rule("spec 13")
-def test_importing_the_package_loads_no_dependency() -> None:
-    assert loaded_after("import responses_mcp").isdisjoint({"trio", "httpx", "yaml"})
-
-
-def test_reading_settings_without_a_file_loads_no_dependency() -> None:
-    statement = "from responses_mcp.settings import load_settings\nload_settings({'HOME': '/nowhere'})"
-    assert loaded_after(statement).isdisjoint({"trio", "httpx", "yaml"})
-
-
-def test_the_server_is_ready_before_httpx_and_yaml_are_loaded() -> None:
-    statement = (
-        "from responses_mcp.serving import configured_toolsets\n"
-        "from responses_mcp.settings import Settings\n"
-        "configured_toolsets(Settings())"
-    )
-    loaded = loaded_after(statement)
-    assert "trio" in loaded
-    assert loaded.isdisjoint({"httpx", "yaml"})
-
-
-def test_a_conversation_about_all_tools_begins_without_any_dependency() -> None:
-    statement = (
-        "from responses_mcp.configured import configured_conversation\n"
-        "from responses_mcp.runtime import descriptors, prologue\n"
-        "from responses_mcp.settings import ManualsSettings, ServerSettings, Settings\n"
-        "server = ServerSettings(toolsets=('answer', 'search', 'manuals', 'research'))\n"
-        "settings = Settings(server=server, manuals=ManualsSettings(root='/nowhere'))\n"
-        "toolsets = configured_conversation(settings).toolsets\n"
-        "names = {tool.name.partition('_')[0] for each in toolsets for tool in each.tools}\n"
-        "assert names == {'answer', 'manual', 'chatgpt', 'research'}"
-    )
-    assert loaded_after(statement).isdisjoint({"trio", "httpx", "yaml", "sqlite3", "asyncio"})
-
-
-def test_the_server_is_ready_before_sqlite_is_loaded() -> None:
-    statement = (
-        "from responses_mcp.serving import configured_toolsets\n"
-        "from responses_mcp.settings import ManualsSettings, Settings\n"
-        "sets = configured_toolsets(Settings(manuals=ManualsSettings(root='/nowhere')))\n"
-        "assert 'manual_ls' in [tool.name for toolset in sets for tool in toolset.tools]"
-    )
-    assert loaded_after(statement).isdisjoint({"httpx", "yaml", "sqlite3", "_sqlite3"})
-
-
-def test_listing_the_manual_tools_loads_nothing_of_the_search() -> None:
-    statement = (
-        "from responses_mcp.serving import configured_toolsets\n"
-        "from responses_mcp.settings import ManualsSettings, Settings\n"
-        "[set.tools for set in configured_toolsets(Settings(manuals=ManualsSettings(root='/nowhere')))]\n"
-        "import sys\n"
-        "names = [name.rpartition('.')[2] for name in sys.modules if name.startswith('responses_mcp.manuals.')]\n"
-        "assert names == ['errors'], names"
-    )
-    assert "sqlite3" not in loaded_after(statement)
-
-
-def files_of_the_checkout() -> list[Path]:
-    """Return the files that are, or could next be, under version control."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
-    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("import responses_mcp", "trio httpx yaml"),
+        (
+            "from responses_mcp.settings import load_settings\nload_settings({'HOME': '/nowhere'})",
+            "trio httpx yaml",
+        ),
+        (
+            f"{ALL_TOOLS}from responses_mcp.runtime import descriptors, prologue\n"
+            "from responses_mcp.configured import configured_conversation\n"
+            f"toolsets = configured_conversation(settings).toolsets\n{LISTED}",
+            "trio httpx yaml sqlite3 _sqlite3 asyncio",
+        ),
+        (
+            f"{ALL_TOOLS}from responses_mcp.serving import configured_toolsets\n"
+            f"toolsets = configured_toolsets(settings)\n{LISTED}",
+            "httpx yaml sqlite3 _sqlite3",
+        ),
+    ],
+    ids=["the package", "settings without a file", "a conversation about all tools", "the server"],
+)
+def test_a_start_loads_no_dependency_before_it_is_needed(statement: str, absent: str) -> None:
+    assert loaded_after(statement).isdisjoint(absent.split())
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="only a checkout has files that were not meant to be shipped")
@@ -255,7 +233,7 @@ def test_no_file_names_a_place_on_the_machine_where_it_was_written() -> None:
     places = ["/" + "work/", "/" + "root/", "/" + "opt/pypi", "/" + "opt/wheels", "/" + "tmp/venvs"]
     pattern = re.compile(rf"(?<![\w.~$}}-])({'|'.join(map(re.escape, places))})")
     found = []
-    for file in files_of_the_checkout():
+    for file in files_of_the_checkout(""):
         try:
             text = file.read_text(encoding="utf-8")
         except UnicodeDecodeError:
