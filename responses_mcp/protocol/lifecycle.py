@@ -26,9 +26,7 @@ class Trigger(Enum):
     PROGRESS = "progress"
     NEWS = "news of a task, for a subscription"
     CANCEL = "cancel"
-    DUPLICATE = "duplicate id"
-    MALFORMED = "malformed message with its id"
-    END_OF_INPUT = "end of input, for a subscription"  # calls go on, and the shell gives them a deadline
+    REFUSAL = "another message with its id, which is refused"
     TAKEN = "taken by the writer"
 
 
@@ -36,7 +34,6 @@ class Action(Enum):
     """What the session does about it."""
 
     REPLACE = "queue it in place of progress that waits"
-    APPEND = "queue it behind what waits"
     ADD = "queue it beside the answer"
     WITHDRAW = "withdraw all that waits, refusals too; free the id"
     RELEASE = "free the id"
@@ -56,16 +53,13 @@ TRANSITIONS = {
         Trigger.PROGRESS: Transition(State.ACCEPTED, Action.REPLACE),
         Trigger.NEWS: Transition(State.ACCEPTED, Action.ADD),
         Trigger.CANCEL: Transition(State.CANCELLED, Action.WITHDRAW),
-        Trigger.DUPLICATE: Transition(State.ACCEPTED, Action.ADD),
-        Trigger.MALFORMED: Transition(State.ACCEPTED, Action.ADD),
-        Trigger.END_OF_INPUT: Transition(State.FINISHED, Action.APPEND),
+        Trigger.REFUSAL: Transition(State.ACCEPTED, Action.ADD),
     },
     State.FINISHED: {
         Trigger.PROGRESS: Transition(State.FINISHED, Action.IGNORE),
         Trigger.NEWS: Transition(State.FINISHED, Action.IGNORE),
         Trigger.CANCEL: Transition(State.CANCELLED, Action.WITHDRAW),
-        Trigger.DUPLICATE: Transition(State.FINISHED, Action.ADD),
-        Trigger.MALFORMED: Transition(State.FINISHED, Action.ADD),
+        Trigger.REFUSAL: Transition(State.FINISHED, Action.ADD),
         Trigger.TAKEN: Transition(State.TAKEN, Action.RELEASE),
     },
     State.TAKEN: {

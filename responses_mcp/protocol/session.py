@@ -164,7 +164,7 @@ class Session:
                 if not pending.acknowledged:  # which comes first, always
                     self.acknowledge(pending, ())
                 result = self._modern.subscription_ended(pending.id)
-                self._on(pending, Trigger.END_OF_INPUT, result_message(pending.id, result))
+                self._on(pending, Trigger.ANSWER, result_message(pending.id, result))
 
     def report(self, call: Call, progress: float, message: str) -> None:
         """Tell the client how far a call is; `progress` must rise. Does nothing for a call that is over."""
@@ -230,7 +230,7 @@ class Session:
         message = decode(data)
         self._size = len(data)
         if log.isEnabledFor(logging.DEBUG):
-            method = message.method if isinstance(message, Request | Notification) else type(message).__name__
+            method = "Response" if message is None else getattr(message, "method", "Invalid")
             log.debug("recv method=%.100s bytes=%d", method, len(data))
             log.debug("recv json=%s", data.decode("utf-8", "replace"))
         if isinstance(message, Request):
@@ -241,7 +241,7 @@ class Session:
         elif isinstance(message, Invalid):
             refusal = error_message(message.id, message.error)
             if (pending := self._find(message.id)) is not None:
-                self._on(pending, Trigger.MALFORMED, refusal)
+                self._on(pending, Trigger.REFUSAL, refusal)
             else:
                 self._queue(refusal)
 
@@ -253,7 +253,7 @@ class Session:
     def _receive_request(self, request: Request) -> None:
         if (pending := self._find(request.id)) is not None:
             error = RpcError(INVALID_REQUEST, "Invalid Request: this id is already in flight; use a new one")
-            self._on(pending, Trigger.DUPLICATE, error_message(request.id, error))
+            self._on(pending, Trigger.REFUSAL, error_message(request.id, error))
             return
         answer = self._serve(request)
         if isinstance(answer, RpcError):
@@ -381,12 +381,11 @@ class Session:
     def _on(self, pending: Pending, trigger: Trigger, message: JsonObject | None = None) -> None:
         """Do what the table says of `trigger`, to which `message` belongs; see `protocol.lifecycle`."""
         state, action = transition(pending.state, trigger)
-        if action is Action.REPLACE or action is Action.APPEND:
+        if action is Action.REPLACE:
             body = encode(message)  # may raise, so before anything changes
-            if action is Action.REPLACE:
-                # Of progress only the newest is kept, so that a client that does not read costs nothing, and none
-                # arrives together with the answer.
-                self._withdraw(pending.tickets)
+            # Of progress only the newest is kept, so that a client that does not read costs nothing, and none arrives
+            # together with the answer.
+            self._withdraw(pending.tickets)
             taken = partial(self._on, pending, Trigger.TAKEN) if state is State.FINISHED else None
             pending.tickets.append(self._queue_bytes(body, taken))
         elif action is Action.ADD:

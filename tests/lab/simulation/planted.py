@@ -105,7 +105,8 @@ def refusal_stays(original: Any, self: Any, ticket: Any) -> Any:
 
 @planted(CALLS, "the refusal of a malformed message is not taken back by a cancel", Session, "_on")
 def malformed_refusal_stays(original: Any, self: Any, pending: Any, trigger: Any, message: Any = None) -> Any:
-    return self._queue(message) if trigger is Trigger.MALFORMED else original(self, pending, trigger, message)
+    malformed = trigger is Trigger.REFUSAL and "already in flight" not in str(message)
+    return self._queue(message) if malformed else original(self, pending, trigger, message)
 
 
 @planted(CALLS, "retries go on after the cancel", ResponsesApi, "create")
