@@ -253,9 +253,6 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         if id(each := pending.pop()) not in seen:
             seen.add(id(each))
             yield each
-            within = (
-                cast("BaseExceptionGroup[BaseException]", each).exceptions
-                if isinstance(each, BaseExceptionGroup)
-                else ()
-            )
-            pending += (part for part in (each.__cause__, each.__context__, *within) if part is not None)
+            pending += (part for part in (each.__cause__, each.__context__) if part is not None)
+            if isinstance(each, BaseExceptionGroup):
+                pending += cast("BaseExceptionGroup[BaseException]", each).exceptions
