@@ -23,7 +23,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -351,9 +351,7 @@ class Research:
             if row is None:
                 await self._make_place(most or 0, looked=looked)
                 looked = True
-            elif row.id == new.id or (
-                (await self._look(await self._find(row.id))).running and self._may_join(await self._find(row.id))
-            ):
+            elif row.id == new.id or await self._goes_on(row.id):
                 break
         self._ready()  # it may have been closed meanwhile
         if row.id not in self._own and row.sent is None:  # also one that another process has not sent yet
@@ -363,6 +361,11 @@ class Research:
             own = self._own[row.id] = _Own(row, handle, began, masked)
             self._tasks.start_soon(self._work, own, profile)
         return row.id
+
+    async def _goes_on(self, run_id: str) -> bool:
+        """Tell whether a run that the file has as going on does, and nobody is about to cancel it."""
+        view = await self._look(await self._find(run_id))
+        return view.running and self._may_join(await self._find(run_id))
 
     def _may_join(self, row: Row) -> bool:
         """Tell whether the same request may join a run: one that the API does not keep, only where it is sent."""
@@ -983,14 +986,16 @@ def _unquoted(view: RunView) -> str | None:
     return replace_lone_surrogates(view.error.replace(error.message, error.unquoted))
 
 
-def open_research(
+@asynccontextmanager
+@trio.lowlevel.enable_ki_protection  # Ctrl-C at the end of the block would keep `close` from being called
+async def open_research(
     settings: Settings,
     *,
     api: ResponsesApi | None = None,
     meter: Meter | None = None,
     in_thread: InThread | None = None,
     clock: Callable[[], float] = time.time,
-) -> AbstractAsyncContextManager[Research]:
+) -> AsyncGenerator[Research]:
     """Open a way to have questions researched, whose runs go on at the API behind the block.
 
     Args:
@@ -1011,20 +1016,13 @@ def open_research(
     Leaving the block leaves the runs to the API: an id that has not come is waited for, a second at most. A run that
     was not sent is not sent any more, and cost nothing.
     """
+    require_trio()
+    await trio.lowlevel.checkpoint()
     api = api or ResponsesApi(settings.openai, settings.request, profiles=settings.model_profiles)
+    meter = meter or Meter(settings)
     if in_thread is None:
         # One use of the file at a time, those that were left behind too: so the last one, at the end, closes the file.
         in_thread = partial(trio.to_thread.run_sync, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1))
-    return _opened(settings, api, meter or Meter(settings), in_thread, clock)
-
-
-@asynccontextmanager
-@trio.lowlevel.enable_ki_protection  # Ctrl-C at the end of the block would keep `close` from being called
-async def _opened(
-    settings: Settings, api: ResponsesApi, meter: Meter, in_thread: InThread, clock: Callable[[], float]
-) -> AsyncGenerator[Research]:
-    require_trio()
-    await trio.lowlevel.checkpoint()
     try:
         async with alone() as nursery:
             research = Research(settings, api, meter, nursery, in_thread=in_thread, clock=clock)

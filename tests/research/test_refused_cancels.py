@@ -133,22 +133,6 @@ async def test_a_run_that_failed_because_it_cannot_be_looked_up_is_cancelled_all
     assert response.body(trio.current_time())["status"] == "cancelled"
 
 
-async def test_a_run_that_took_too_long_ends_once_though_its_cancel_is_not_confirmed(tmp_path: Path) -> None:
-    upstream = slow(interval=2000.0)
-    upstream.cancels = Error(503)
-    async with researching(upstream, tmp_path, timeout_ms=60_000) as research:
-        run = await research.start("why?")
-        with trio.fail_after(100):
-            view = await research.result(run, wait_seconds=200)
-        cancels = len(upstream.of("cancel"))
-        assert (view.status, view.maybe_paid, view.confirmed) == ("failed", True, False)
-        assert (await research.result(run)).status == "failed"
-        assert len(upstream.of("cancel")) == cancels
-        upstream.cancels = None
-        view = await research.cancel(run)
-    assert (view.status, view.confirmed) == ("failed", True)  # as it took too long
-
-
 async def test_a_cancel_of_which_only_the_confirmation_was_lost_is_found_confirmed_later(tmp_path: Path) -> None:
     upstream = slow(interval=2000.0)
     answer = upstream._reply

@@ -33,10 +33,9 @@ from responses_mcp.errors import (
 )
 from responses_mcp.research.runs import open_research
 from responses_mcp.research.runs_file import FILE, OLDER
-from responses_mcp.research.view import RunView
 from responses_mcp.responses_api.http.connections import Reader, Request
 from responses_mcp.settings.model import Profile
-from responses_mcp.testing import Closed, Error, Hang, Json, Reply, as_stream, bodies, open_fake_api
+from responses_mcp.testing import Closed, Error, Hang, Json, Reply, as_stream, bodies
 from responses_mcp.testing.stored_responses import echo_in_form
 from responses_mcp.usage.models import AS_OF
 from tests.research.upstream import (
@@ -379,24 +378,6 @@ async def test_a_wait_that_ends_early_tells_how_far_it_is_and_a_later_one_gets_t
         assert late.seconds < 60  # it did not wait longer than it took
         assert await research.result(run_id) == late
     assert upstream.kinds == ["ask"]
-
-
-async def test_whoever_waits_is_told_the_phases_and_all_get_the_same(tmp_path: Path) -> None:
-    upstream = slow()
-    told: list[str] = []
-    views: list[RunView] = []
-    async with researching(upstream, tmp_path) as research, trio.open_nursery() as nursery:
-        run_id = await research.start("why?")
-
-        async def wait() -> None:
-            views.append(await research.result(run_id, wait_seconds=100))
-
-        for _ in range(3):
-            nursery.start_soon(wait)
-        await research.result(run_id, wait_seconds=100, on_phase=told.append)
-    assert told[0] == "asking gpt-5.2"
-    assert {"searching", "searched: why?", "writing"} <= set(told)
-    assert len(set(map(repr, views))) == 1
 
 
 async def test_the_same_question_joins_a_run_that_goes_on_and_none_that_has_ended_or_was_cancelled(
@@ -891,33 +872,6 @@ async def test_stores_are_searched_by_their_configured_names_and_their_files_cit
     assert view.answer is not None
     assert "leave.md" in [citation.url for citation in view.answer.citations]
     assert upstream.kinds == ["ask"]
-
-
-@pytest.mark.clock("real")
-async def test_a_run_that_is_cancelled_while_its_connection_is_made_is_never_sent(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    connecting, go_on = trio.Event(), trio.Event()
-    connect = trio.open_tcp_stream
-
-    async def slowly(*args: Any, **given: Any) -> trio.SocketStream:
-        connecting.set()
-        await go_on.wait()
-        return await connect(*args, **given)
-
-    with trio.fail_after(20):
-        async with open_fake_api() as api:
-            settings = settings_for(tmp_path)
-            settings = replace(settings, openai=replace(settings.openai, base_url=api.base_url))
-            monkeypatch.setattr(trio, "open_tcp_stream", slowly)
-            async with open_research(settings) as research:
-                run_id = await research.start("why?")
-                await connecting.wait()
-                view = await research.cancel(run_id)
-                go_on.set()
-                assert (view.status, view.confirmed, view.maybe_paid) == ("cancelled", True, False)
-                assert view.usage is None
-            assert not api.requests
 
 
 @pytest.mark.parametrize(

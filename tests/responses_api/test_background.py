@@ -22,7 +22,7 @@ from responses_mcp.asking import Asker, Watcher
 from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, UnusableReply, UpstreamError
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.settings.model import Profile, RequestSettings, Settings
-from responses_mcp.testing import Closed, Error, Hang, Json, Reply, Sse, as_stream, bodies
+from responses_mcp.testing import Error, Hang, Json, Reply, Sse, as_stream, bodies
 from responses_mcp.testing.event_stream import stream_events
 from tests.research.upstream import OPENAI, Upstream, asked_and_ended, slow
 
@@ -386,17 +386,6 @@ async def test_a_run_whose_time_is_over_while_its_answer_is_left_out_tells_what_
     assert view.usage is not None
     assert (view.status, view.maybe_paid, view.usage["total_tokens"]) == ("failed", True, 9245)
     assert "It may still come, and was paid for" in str(view.error)
-
-
-async def test_a_look_that_shows_an_answer_and_names_no_status_ends_a_call_whose_stream_broke(
-    autojump_clock: MockClock,
-) -> None:
-    upstream = slow(cut_after=3)
-    looked_up = without("status", "id")
-    upstream.stored.answer = lambda method, target: Closed() if "stream" in target else looked_up  # type: ignore[method-assign]
-    with trio.fail_after(60):
-        assert (await asking(upstream).answer("why?")).text
-    assert upstream.kinds == ["ask", "stream", "look"]
 
 
 async def test_a_response_in_a_state_of_its_gateways_own_is_looked_up_until_it_has_ended(

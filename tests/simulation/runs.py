@@ -13,11 +13,11 @@ import os
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
 from typing import Any, cast
 from unittest.mock import patch
 
@@ -119,9 +119,16 @@ class _Server:
             return True
         return False
 
-    def scope_of_call(self) -> _Call:
-        """Return a context that fails with the server, as a call of one of its clients does."""
-        return _Call(self)
+    @contextmanager
+    def call(self) -> Generator[None]:
+        """Fail as a call of a client does: in any way where the server is lost, or has ended."""
+        try:
+            yield
+        except (RunsFileUnusable, RuntimeError, UpstreamError) as error:
+            if not (self.lost or self.scope.cancel_called):
+                if not isinstance(error, RunsFileUnusable):
+                    raise
+                self.world.record.violated(Rule.PROMPT, repr(error))
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
         try:
@@ -290,59 +297,57 @@ class _World:
         elif what == "lose":
             server.lose()
         elif what in ("start", "again"):
-            nursery.start_soon(self.start, server, what == "again")
+            nursery.start_soon(self.use, self.start, server, what == "again")
         elif what == "hand_off":
-            nursery.start_soon(self.hand_off, server)
+            nursery.start_soon(self.use, self.hand_off, server)
         elif what == "list":
-            nursery.start_soon(self.see_list, server)
+            nursery.start_soon(self.use, self.see_list, server)
         elif what != "pass" and self.markers:
             run_id = self.draw.choice(list(self.markers))
-            nursery.start_soon(self.wait if what == "wait" else self.cancel, server, run_id)
+            nursery.start_soon(self.use, self.wait if what == "wait" else self.cancel, server, run_id)
         await trio.sleep(self.draw.choice((0.0, 0.0, 0.3, 1.0, 5.0, 25.0)))
 
-    async def start(self, server: _Server, again: bool) -> None:
+    async def use(self, work: Callable[..., Awaitable[None]], server: _Server, *given: object) -> None:
+        if server.research is not None and not server.lost:
+            with server.call():
+                await work(server, server.research, *given)
+
+    async def start(self, server: _Server, research: Research, again: bool) -> None:
         marker = f"q{self.count}"
         if not again or not self.count:
             self.count += 1
             marker = f"q{self.count}"
-        research = server.research
-        if research is None or server.lost:
+        try:
+            run_id = await research.start(marker, client=marker)
+        except LimitReached:
+            self.record.situations["a run was refused, since others go on"] += 1
             return
-        with server.scope_of_call():
-            try:
-                run_id = await research.start(marker, client=marker)
-            except LimitReached:
-                self.record.situations["a run was refused, since others go on"] += 1
-                return
-            going_on = [row for row in self.rows("status IS NULL") if row.tool == "research"]
-            if len(going_on) > self.research.max_running:
-                self.record.violated(Rule.LIMITED, f"{len(going_on)} runs go on")
-            self.record.note(f"{server.name}: {run_id} is about {marker}")
-            self.markers[run_id] = marker
-            then = self.draw.random()
-            if then < 0.4:
-                await self.wait(server, run_id)
-            elif then < 0.5:
-                for _ in range(self.draw.choice((0, 0, 1, 3, 9))):
-                    await trio.lowlevel.checkpoint()
-                self.record.situations["a run was cancelled as it began"] += 1
-                await self.cancel(server, run_id)
+        going_on = [row for row in self.rows("status IS NULL") if row.tool == "research"]
+        if len(going_on) > self.research.max_running:
+            self.record.violated(Rule.LIMITED, f"{len(going_on)} runs go on")
+        self.record.note(f"{server.name}: {run_id} is about {marker}")
+        self.markers[run_id] = marker
+        then = self.draw.random()
+        if then < 0.4:
+            await self.wait(server, research, run_id)
+        elif then < 0.5:
+            for _ in range(self.draw.choice((0, 0, 1, 3, 9))):
+                await trio.lowlevel.checkpoint()
+            self.record.situations["a run was cancelled as it began"] += 1
+            await self.cancel(server, research, run_id)
 
     @staticmethod
     def serves(server: _Server) -> bool:
         return not server.lost and not server.scope.cancel_called
 
-    async def hand_off(self, server: _Server) -> None:
+    async def hand_off(self, server: _Server, research: Research) -> None:
         """Ask as an answer tool does: the call becomes a run when it takes too long, and ends with one that is given up."""
-        research = server.research
-        if research is None or server.lost:
-            return
         self.count += 1
         marker = f"q{self.count}"
         body = {"model": PROFILE.model, "input": marker}
         seconds = self.draw.choice((0.5, 5.0, 60.0))
         began = trio.current_time()
-        with server.scope_of_call(), trio.move_on_after(self.draw.choice((0.2, 3.0, 100.0, 100.0))) as call:
+        with trio.move_on_after(self.draw.choice((0.2, 3.0, 100.0, 100.0))) as call:
             try:
                 view = await research.answer(body, PROFILE, Caller("answer", marker), seconds=seconds)
             except LimitReached:
@@ -360,15 +365,12 @@ class _World:
         if call.cancelled_caught and self.serves(server):
             self.record.situations["a call was given up before it was handed off"] += 1
 
-    async def wait(self, server: _Server, run_id: str) -> None:
-        research = server.research
-        if research is None or server.lost:
-            return
-        with server.scope_of_call(), trio.move_on_after(self.draw.choice((0.0, 2.0, 40.0))) as call:
+    async def wait(self, server: _Server, research: Research, run_id: str) -> None:
+        with trio.move_on_after(self.draw.choice((0.0, 2.0, 40.0))) as call:
             seconds = self.draw.choice((0.0, 1.0, 50.0))
             began = trio.current_time()
             try:
-                self.told(run_id, await self.result(research, run_id, seconds), server)
+                self.told(run_id, await research.result(run_id, wait_seconds=seconds), server)
             except (BadArgument, UpstreamError) as error:
                 self.failed(run_id, error, server)
             if trio.current_time() > began + seconds + 25.0:  # a look-up of the answer may be slow
@@ -376,47 +378,39 @@ class _World:
         if call.cancelled_caught:
             self.record.situations["a call was given up"] += 1
 
-    async def see_list(self, server: _Server) -> None:
+    async def see_list(self, server: _Server, research: Research) -> None:
         """See that the list says of runs that have ended what whoever asked for them was told."""
-        research = server.research
-        if research is None or server.lost:
+        ends = {run_id: view.status for run_id, view in self.ends.items()}
+        listed = {str(each["run_id"]): each["status"] for each in await research.list(100)}
+        if not self.serves(server):
             return
-        with server.scope_of_call():
-            ends = {run_id: view.status for run_id, view in self.ends.items()}
-            listed = {str(each["run_id"]): each["status"] for each in await research.list(100)}
-            if not self.serves(server):
-                return
-            self.record.situations["runs were listed"] += 1
-            for run_id, status in ends.items():
-                if listed.get(run_id) != status:
-                    self.record.violated(Rule.SAME, f"{run_id} is {status}, and listed as {listed.get(run_id)}")
+        self.record.situations["runs were listed"] += 1
+        for run_id, status in ends.items():
+            if listed.get(run_id) != status:
+                self.record.violated(Rule.SAME, f"{run_id} is {status}, and listed as {listed.get(run_id)}")
 
-    async def cancel(self, server: _Server, run_id: str) -> None:
-        research = server.research
-        if research is None or server.lost:
+    async def cancel(self, server: _Server, research: Research, run_id: str) -> None:
+        began = trio.current_time()
+        try:
+            view = await research.cancel(run_id)
+        except (BadArgument, UpstreamError) as error:
+            self.failed(run_id, error, server)
             return
-        with server.scope_of_call():
-            began = trio.current_time()
-            try:
-                view = await research.cancel(run_id)
-            except (BadArgument, UpstreamError) as error:
-                self.failed(run_id, error, server)
-                return
-            self.record.note(f"{server.name}: cancel of {run_id}: {view.status}")
-            self.told(run_id, view, server)
-            if view.status == "cancelled" and not server.lost:
-                self.record.situations["a run was cancelled"] += 1
-            if server.scope.cancel_called:
-                return  # nobody waits for what a server says that has ended
-            if view.may_go_on and not server.lost:
-                (row,) = self.rows("id = ?", (run_id,))
-                response = self.upstream.stored.responses.get(row.response_id or "")
-                if response is not None and not response.cancels and response.faults.gone_after is None:
-                    self.record.violated(Rule.PROMPT, f"{run_id} was cancelled, and the API was not told")
-            if view.running and not any(each.lost for each in self.servers):
-                self.record.violated(Rule.PROMPT, f"{run_id} was cancelled and goes on ({view.phase})")
-            if trio.current_time() > began + CANCELS_FOR + 45.0:
-                self.record.violated(Rule.PROMPT, f"a cancel took {trio.current_time() - began:.1f} s")
+        self.record.note(f"{server.name}: cancel of {run_id}: {view.status}")
+        self.told(run_id, view, server)
+        if view.status == "cancelled" and not server.lost:
+            self.record.situations["a run was cancelled"] += 1
+        if server.scope.cancel_called:
+            return  # nobody waits for what a server says that has ended
+        if view.may_go_on and not server.lost:
+            (row,) = self.rows("id = ?", (run_id,))
+            response = self.upstream.stored.responses.get(row.response_id or "")
+            if response is not None and not response.cancels and response.faults.gone_after is None:
+                self.record.violated(Rule.PROMPT, f"{run_id} was cancelled, and the API was not told")
+        if view.running and not any(each.lost for each in self.servers):
+            self.record.violated(Rule.PROMPT, f"{run_id} was cancelled and goes on ({view.phase})")
+        if trio.current_time() > began + CANCELS_FOR + 45.0:
+            self.record.violated(Rule.PROMPT, f"a cancel took {trio.current_time() - began:.1f} s")
 
     async def settle(self, nursery: trio.Nursery) -> None:
         """Let one more server find all that is left, and ask it for everything."""
@@ -428,15 +422,14 @@ class _World:
         for run_id in {**self.markers, **{row.id: str(row.client) for row in self.rows("status IS NULL")}}:
             self.markers.setdefault(run_id, next(str(row.client) for row in self.rows("id = ?", (run_id,))))
             try:
-                self.told(run_id, await self.result(research, run_id, max(0.0, end - trio.current_time())), server)
+                self.told(
+                    run_id, await research.result(run_id, wait_seconds=max(0.0, end - trio.current_time())), server
+                )
             except (BadArgument, UpstreamError) as error:
                 self.failed(run_id, error, server)
         await research.list()
         server.scope.cancel()
         await trio.sleep(2.0)
-
-    async def result(self, research: Research, run_id: str, seconds: float) -> RunView:
-        return await research.result(run_id, wait_seconds=seconds)
 
     def rows(self, where: str, values: tuple[Any, ...] = ()) -> list[Row]:
         return RunsFile(self.folder, self.clock)._read(where, values)
@@ -501,26 +494,6 @@ class _World:
             self.record.situations[f"ended: {row.status}"] += 1
             if row.maybe_paid and row.response_id is None:
                 self.record.situations["ended: may have been paid for, without an id"] += 1
-
-
-class _Call:
-    def __init__(self, server: _Server) -> None:
-        self._server = server
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
-        # A server that is lost or has ended fails its calls in any way.
-        ended = self._server.lost or self._server.scope.cancel_called
-        if isinstance(error, RunsFileUnusable | RuntimeError | UpstreamError) and ended:
-            return True
-        if isinstance(error, RunsFileUnusable):
-            self._server.world.record.violated(Rule.PROMPT, repr(error))
-            return True
-        return False
 
 
 def simulate(seed: int) -> Record:
