@@ -108,11 +108,11 @@ def _section(sentence: str) -> str:
 
 def _sources(loaded: LoadedSettings) -> str:
     """Say in words where settings come from."""
-    kinds = {kind: sorted({each.removeprefix(kind) for each in loaded.sources.values() if each.startswith(kind)})
-             for kind in ("yaml:", "env:")}  # fmt: skip
-    told = ", ".join((*kinds["yaml:"], *kinds["env:"]))
-    where = f"settings come from {told}" if told else "all settings are defaults"
-    return where if kinds["yaml:"] or not loaded.config_file else f"{where}, and none from {loaded.config_file}"
+    sources = sorted({each for each in loaded.sources.values() if each != "default"})
+    named = ", ".join(each.partition(":")[2] for each in sources)
+    where = f"settings come from {named}" if named else "all settings are defaults"
+    read = loaded.config_file is None or any(each.startswith("yaml:") for each in sources)
+    return where if read else f"{where}, and none from {loaded.config_file}"
 
 
 def _sent(profile: Profile) -> str:
