@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache
 from typing import Final
 
 # Soft hyphens, zero-width characters, marks of direction and of trade, variation selectors; and halves of surrogate
@@ -115,7 +115,7 @@ def is_hiragana(word: str) -> bool:
     return _HIRAGANA.fullmatch(word) is not None
 
 
-@lru_cache(2**16)
+@cache  # `tokens.forget` empties it
 def stem(word: str) -> str:
     """Return what the forms of a folded word share: committed, commits and commit are one word.
 

@@ -40,6 +40,7 @@ PIECE: Final = re.compile(rf"[{CJK}]+|{_NAME}|{_SIGNS}")
 _PARTS: Final = re.compile(_WORD)
 FIRST_OF_JAPANESE: Final = "\u3005"
 _NO_JOINTS: Final = str.maketrans("", "", "-_',")
+_DOTS: Final = re.compile(r"\.{2,}")
 _APOSTROPHE: Final = re.compile(r"(?:n't|'(?:s|d|m|t|re|ve|ll))\Z")
 _NOT: Final = ("can't", "won't", "cannot")
 _HEXADECIMAL: Final = re.compile("0x([0-9a-f]{3,})")
@@ -79,7 +80,7 @@ class _Kept(dict[str, str]):
             made = chunk  # one object in place of two, which halves the memory that a text goes through
         if len(chunk) <= most:
             if len(self) >= _MOST_KEPT:
-                self.clear()
+                forget()
             self[chunk] = made
         return made
 
@@ -136,8 +137,10 @@ def _of_latin(piece: str) -> list[str]:
     of_parts = list(map(of_word, parts))
     if len(parts) > _MOST_PARTS:
         return of_parts
-    whole = folded.replace("::", ".").replace("...", ".").replace("..", ".").translate(_NO_JOINTS)
-    return [stem(whole), *of_parts]
+    whole = "".join(parts)
+    if "." in folded or ":" in folded:
+        whole = _DOTS.sub(".", folded.replace("::", ".")).translate(_NO_JOINTS)
+    return [stem(whole) if whole.isalpha() else whole, *of_parts]
 
 
 def of_word(word: str) -> str:
