@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,18 +20,19 @@ from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
 from responses_mcp.manuals.embeddings.vectors import Vectors, vectors_of_older, vectors_path
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
+from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.index.pieces import Section, sections
 from responses_mcp.manuals.index.store import Store, Unusable, index_path, is_broken, older_paths, remove
 from responses_mcp.manuals.index.update import Changes, Vanished, begin, compare, manual_of, update
 from responses_mcp.manuals.requests import FindRequest, SearchRequest
 from responses_mcp.manuals.requests.paths import lies_below
-from responses_mcp.manuals.results.search_results import TIME_BUDGET, Unsearched
+from responses_mcp.manuals.results.search_results import TIME_BUDGET, SearchResults, SearchRow, Unsearched
 from responses_mcp.manuals.search.contract import find, packed, unseen_of
-from responses_mcp.manuals.search.everywhere import Everywhere, Ranked
+from responses_mcp.manuals.search.everywhere import Everywhere
 from responses_mcp.manuals.search.meaning import Meaning
 from responses_mcp.manuals.search.query import query as taken_apart
 from responses_mcp.manuals.search.reader import Counts, Reader, Text
-from responses_mcp.manuals.search.shown import Showing, Shown
+from responses_mcp.manuals.search.shown import Showing
 from responses_mcp.settings.model import ManualsSettings
 
 log = logging.getLogger(__name__)
@@ -43,21 +44,6 @@ class Found(NamedTuple):
     payload: dict[str, Any]
     generation: int
     complete: bool
-
-
-class FoundEverywhere(NamedTuple):
-    """What a search of several manuals found, and what it did not search.
-
-    `no_such_path` is the path that was asked for, if all was searched and nothing is at or below it. `covered` is what
-    part of the question the best sections have.
-    `unknown` are words of the question that no manual has.
-    """
-
-    ranked: Sequence[tuple[Ranked, Shown]]
-    unsearched: Sequence[Unsearched]
-    no_such_path: str | None = None
-    covered: float = 1.0
-    unknown: tuple[str, ...] = ()
 
 
 class Library:
@@ -164,7 +150,7 @@ class Library:
         manuals: Mapping[str, Changes | None],
         check: CancellationCheck,
         meaning: Meaning | None = None,
-    ) -> FoundEverywhere:
+    ) -> SearchResults:
         """Search what is indexed of `manuals` now, for as long as `check` allows; what is left is told.
 
         None stands for a manual of which not even that is known. Raises Vanished when an index is not the one that was
@@ -192,19 +178,27 @@ class Library:
         unsearched += [Unsearched(name, TIME_BUDGET, None) for name in late if name not in told]
         no_such_path = None if there or unsearched else request.path_prefix
         if everywhere is None:
-            return FoundEverywhere([], unsearched, no_such_path)
-        ranked = self._shown(everywhere, request.limit)
-        return FoundEverywhere(ranked, unsearched, no_such_path, everywhere.covered(), everywhere.unknown)
+            return SearchResults((), tuple(unsearched), no_such_path=no_such_path)
+        return SearchResults(
+            tuple(self._rows(everywhere, request.limit)),
+            tuple(unsearched),
+            no_such_path=no_such_path,
+            unknown=everywhere.unknown,
+            covered=everywhere.covered(),
+        )
 
-    def _shown(self, everywhere: Everywhere, most: int) -> list[tuple[Ranked, Shown]]:
-        """Return the best rows with what they show, but those that another process has taken out meanwhile."""
+    def _rows(self, everywhere: Everywhere, most: int) -> Iterator[SearchRow]:
+        """Yield the best rows with what they show, but those that another process has taken out meanwhile."""
         best = everywhere.best(most)
+        texts: dict[int, Text] = {}
         with self._opened(unchecked).reading(unchecked) as connection:
-            texts: dict[int, Text] = {}
             for name, reader in self._readers(connection, {each.manual_id for each in best}).items():
                 texts.update(reader.texts(each.row.id for each in best if each.manual_id == name))
         showing = Showing(everywhere.asked)
-        return [(each, showing.show(each.row, texts[each.row.id])) for each in best if each.row.id in texts]
+        for manual_id, row, score in ((each.manual_id, each.row, each.score) for each in best if each.row.id in texts):
+            _, above, snippet, match_line, char_offset = showing.show(row, texts[row.id])
+            title = shown_title(row.title or row.path.rpartition("/")[2])
+            yield SearchRow(manual_id, row.path, title, above, row.line, score, match_line, char_offset, snippet)
 
     def _reader(
         self,

@@ -24,7 +24,6 @@ from responses_mcp.manuals.files.folder import UNREADABLE
 from responses_mcp.manuals.files.listing import list_children, table_of_contents, why_there_is_none
 from responses_mcp.manuals.files.reading import ReadEnd, read, scan
 from responses_mcp.manuals.files.resources import completions, list_resources, read_resource
-from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.files.unserved import in_words, readable
 from responses_mcp.manuals.requests import (
     FindRequest,
@@ -38,12 +37,7 @@ from responses_mcp.manuals.requests import (
 from responses_mcp.manuals.requests.paths import parts_of
 from responses_mcp.manuals.requests.uris import Place
 from responses_mcp.manuals.results.kept import Embedding, FindCache, Traces
-from responses_mcp.manuals.results.search_results import (
-    TIME_BUDGET,
-    SearchResults,
-    SearchRow,
-    Unsearched,
-)
+from responses_mcp.manuals.results.search_results import TIME_BUDGET, SearchResults, Unsearched
 from responses_mcp.manuals.threads import Threads, Times
 from responses_mcp.manuals.updating import Report, Updating
 from responses_mcp.under_trio import opened, require_trio
@@ -51,7 +45,7 @@ from responses_mcp.under_trio import opened, require_trio
 if TYPE_CHECKING:
     from responses_mcp.manuals.index.pieces import Outstanding
     from responses_mcp.manuals.index.update import Changes
-    from responses_mcp.manuals.library import Found, FoundEverywhere, Library
+    from responses_mcp.manuals.library import Found, Library
     from responses_mcp.manuals.search.meaning import Meaning
     from responses_mcp.settings.model import ManualsSettings, Settings
 
@@ -159,10 +153,9 @@ class Manuals:
             names, why_none = await self._threads.run(_names)
             if why_none is not None:
                 raise ManualsError("not_found", why_none)
-        found, why, others = await self._rebuilding(
+        results, others = await self._rebuilding(
             lambda: self._search(request, list(dict.fromkeys(names)), deadline, on_phase)
         )
-        results = _results(found, why)
         fits = not (results.fits_badly or (results.unknown and results.was_in_time))
         if fits or results.no_such_path is not None:
             return results
@@ -191,10 +184,7 @@ class Manuals:
 
             first = [path for path, _ in unscanned_of(earlier)]
 
-        def report(done: int, total: int) -> None:
-            if on_phase is not None:
-                on_phase(f"indexing {request.manual_id}: {done:,} of {total:,} files")
-
+        report = _reporting(on_phase, request.manual_id)
         payload = await self._rebuilding(lambda: self._find(request, began, first, report))
         trace_id = self._traces.put(payload)
         answer: JsonObject = {"trace_id": trace_id, "applied": payload["applied"]}
@@ -292,48 +282,37 @@ class Manuals:
 
     async def _search(
         self, request: SearchRequest, names: Sequence[str], deadline: float, on_phase: Callable[[str], None] | None
-    ) -> tuple[FoundEverywhere, str | None, Counter[str]]:
-        """Return what was found, why not by meaning, and how many files of other formats there are, by endings."""
-        manuals: dict[str, Changes | None] = dict.fromkeys(names)
-        unreadable: list[Unsearched] = []
-        failures: list[Exception] = []
-
-        async def update(name: str) -> None:
-            def report(done: int, total: int) -> None:
-                if on_phase is not None:
-                    try:
-                        on_phase(f"indexing {name}: {done:,} of {total:,} files")
-                    except ManualsError as error:  # the host's, which says nothing of this manual
-                        failures.append(error)
-                        raise
-
+    ) -> tuple[SearchResults, Counter[str]]:
+        """Return what was found, and how many files of other formats there are, by endings."""
+        manuals: dict[str, Changes | None] = {}
+        unsearched: list[Unsearched] = []
+        for name in names:
+            report = _reporting(on_phase, name)
             try:
                 manuals[name] = await self._updating.updated(name, deadline, report, request.query)
             except ManualsError as error:
-                del manuals[name]
                 if error.code != "not_found":  # it has gone since it was listed
-                    unreadable.append(Unsearched(name, UNREADABLE, None))
-            except Exception as error:  # noqa: BLE001  # a broken index, which concerns all manuals
-                failures.append(error)
-
-        async with trio.open_nursery() as nursery:
-            for name in names:
-                nursery.start_soon(update, name)
-        if failures:
-            raise failures[0]
+                    unsearched.append(Unsearched(name, UNREADABLE, None))
         others = sum((each.others for each in manuals.values() if each is not None), Counter[str]())
 
-        def search(library: Library, check: CancellationCheck, meaning: Meaning | None) -> FoundEverywhere:
+        def search(library: Library, check: CancellationCheck, meaning: Meaning | None) -> SearchResults:
             return library.search_everywhere(request, manuals, check, meaning)
 
         try:
             found, _, why = await self._comparing.search(request.query, search, deadline)
         except OutOfTime:
-            from responses_mcp.manuals.library import FoundEverywhere  # noqa: PLC0415  # imported by now
+            found, why = SearchResults((), tuple(Unsearched(name, TIME_BUDGET, None) for name in manuals)), None
+        return replace(found, unsearched=(*unsearched, *found.unsearched), not_by_meaning=why), others
 
-            late = [Unsearched(name, TIME_BUDGET, None) for name in manuals]
-            return FoundEverywhere([], [*unreadable, *late]), None, others
-        return found._replace(unsearched=[*unreadable, *found.unsearched]), why, others
+
+def _reporting(on_phase: Callable[[str], None] | None, name: str) -> Report:
+    """Return what tells, in words for a person, how far the index of a manual is."""
+
+    def report(done: int, total: int) -> None:
+        if on_phase is not None:
+            on_phase(f"indexing {name}: {done:,} of {total:,} files")
+
+    return report
 
 
 def _names(library: Library, _: CancellationCheck) -> tuple[list[str], str | None]:
@@ -344,31 +323,6 @@ def _names(library: Library, _: CancellationCheck) -> tuple[list[str], str | Non
 
 def _name_on_disk(manual_id: str, library: Library, _: CancellationCheck) -> str:
     return library.folder.require_manual(manual_id)
-
-
-def _results(found: FoundEverywhere, why: str | None) -> SearchResults:
-    rows = [
-        SearchRow(
-            each.manual_id,
-            each.row.path,
-            shown_title(each.row.title or each.row.path.rpartition("/")[2]),
-            shown.above,
-            each.row.line,
-            each.score,
-            shown.match_line,
-            shown.char_offset,
-            shown.snippet,
-        )
-        for each, shown in found.ranked
-    ]
-    return SearchResults(
-        tuple(rows),
-        tuple(found.unsearched),
-        why,
-        found.no_such_path,
-        covered=found.covered,
-        unknown=found.unknown,
-    )
 
 
 def open_manuals(

@@ -189,23 +189,19 @@ class Store:
         """Throw away a broken file; the next use begins a new one. Raises Unusable when that cannot be done."""
         with self._idle_lock:
             ours = [file for _, file in self._idle]
-        self._close_idle()  # Windows deletes no file that is open
-        with self._lock.hold(unchecked):
-            if self.path is not None and (not ours or self._file() in ours):  # nobody has replaced it yet
-                self._remove(self.path)
-
-    def _remove(self, path: Path) -> None:
         until = time.monotonic() + (_GIVEN_BACK if os.name == "nt" else 0)
-        while True:
-            try:
-                remove(path)
-            except Unusable:
-                if time.monotonic() >= until:
-                    raise
-            else:
-                return
-            time.sleep(POLL_SECONDS)
-            self._close_idle()  # what a sibling thread has given back by now
+        with self._lock.hold(unchecked):
+            while self.path is not None and (not ours or self._file() in ours):  # else somebody has replaced it
+                self._close_idle()  # also what sibling threads have given back by now: Windows deletes no open file
+                try:
+                    remove(self.path)
+                except Unusable:
+                    if time.monotonic() >= until:
+                        raise
+                else:
+                    return
+                time.sleep(POLL_SECONDS)
+        self._close_idle()
 
     def is_replaced(self) -> bool:
         """Tell whether connections are of a file that is gone: what fails may go well with the next."""

@@ -65,35 +65,7 @@ def names(store: Store) -> list[str]:
         return [row[0] for row in connection.execute("SELECT name FROM manual ORDER BY name")]
 
 
-def until(seconds: float):
-    """Return a check that raises after so many seconds."""
-    end = time.monotonic() + seconds
-
-    def check() -> None:
-        if time.monotonic() >= end:
-            raise OutOfTime
-
-    return check
-
-
 # One file
-
-
-def test_what_is_written_stays_and_what_fails_does_not(store, path, opened) -> None:
-    put(store, "a")
-    with suppress(ZeroDivisionError), store.writing(unchecked) as connection:
-        connection.execute("UPDATE manual SET name = 'b'")
-        raise ZeroDivisionError
-    store.close()
-    assert names(opened(path)) == ["a"]
-
-
-def test_a_reader_sees_one_state_while_others_write(store, other) -> None:
-    put(store, "a")
-    with store.reading(unchecked) as connection:
-        put(other, "b")
-        assert connection.execute("SELECT count(*) FROM manual").fetchone() == (1,)
-    assert names(store) == ["a", "b"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no such modes")
@@ -114,32 +86,12 @@ def test_every_root_and_every_edition_of_unicode_has_a_file_of_its_own(monkeypat
 # Waiting and stopping
 
 
-def test_waiting_for_another_writer_sleeps_between_two_looks_and_can_be_stopped(store, other, monkeypatch) -> None:
-    slept: list[float] = []
-
-    def check() -> None:
-        if len(slept) == 3:
-            raise OutOfTime
-
-    with other.writing(unchecked), monkeypatch.context() as patched:
-        patched.setattr(time, "sleep", slept.append)
-        with pytest.raises(OutOfTime), store.writing(check):
-            pytest.fail("two writers at once")
-    assert min(slept) > 0
-    put(store, "a")
-
-
 @pytest.mark.parametrize("swallowed", [(), (sqlite3.OperationalError,)], ids=["", "as if a query had failed"])
 def test_a_query_is_stopped_and_its_connection_can_be_used_again(store, swallowed) -> None:
     forever = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
     with pytest.raises(OutOfTime), store.reading(after(50)) as connection, suppress(*swallowed):
         connection.execute(forever).fetchone()
     assert names(store) == []
-
-
-def test_an_error_of_a_query_is_not_taken_for_a_stop(store) -> None:
-    with pytest.raises(sqlite3.OperationalError, match="no such table"), store.reading(unchecked) as connection:
-        connection.execute("SELECT * FROM nowhere")
 
 
 def test_opening_waits_for_another_process_that_makes_the_tables(store, path) -> None:
@@ -164,22 +116,6 @@ def test_threads_that_open_a_new_index_at_once_open_the_same(path, opened) -> No
     with ThreadPoolExecutor(len(stores)) as threads:
         list(threads.map(work, range(len(stores))))
     assert [names(store) for store in stores] == [list("012345")] * len(stores)
-
-
-def test_without_a_write_ahead_log_readers_and_writers_wait_for_each_other(path, opened) -> None:
-    made = opened(path)
-    put(made, "a")
-    made.close()
-    with closing(sqlite3.connect(path)) as plain:
-        assert plain.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
-    store, other = opened(path), opened(path)
-    with store.reading(unchecked) as connection:
-        connection.execute("SELECT * FROM manual").fetchall()
-        with pytest.raises(OutOfTime), other.writing(until(0.1)) as writing:
-            writing.execute("UPDATE manual SET name = 'b'")
-    assert names(store) == ["a"]
-    put(other, "c")
-    assert names(store) == ["a", "c"]
 
 
 # In memory
@@ -207,14 +143,6 @@ def test_in_memory_who_asked_first_is_first(opened) -> None:
     assert order == list("abcde")
 
 
-def test_in_memory_who_gives_up_waiting_leaves_the_lock_to_the_next(opened) -> None:
-    store = opened(None)
-    with store.writing(unchecked), pytest.raises(OutOfTime), store.reading(until(0.05)):
-        pytest.fail("two at once")
-    put(store, "a")
-    assert names(store) == ["a"]
-
-
 # Closing
 
 
@@ -226,18 +154,6 @@ def test_a_connection_in_use_is_closed_when_it_comes_back(store) -> None:
         connection.execute("SELECT 1")
     with pytest.raises(Unusable, match="closed"):
         put(store, "a")
-
-
-def test_few_connections_are_kept(store) -> None:
-    with ExitStack() as used:
-        connections = [used.enter_context(store.reading(unchecked)) for _ in range(8)]
-    closed = 0
-    for connection in connections:
-        try:
-            connection.execute("SELECT 1")
-        except sqlite3.ProgrammingError:
-            closed += 1
-    assert (len(set(connections)), closed) == (8, 4)
 
 
 # Broken and foreign files
@@ -383,43 +299,7 @@ def test_a_foreign_file_that_another_process_replaces_meanwhile_is_not_replaced_
     assert names(store) == ["a"]
 
 
-def test_an_error_while_somebody_replaces_the_file_is_no_reason_to_give_up(store, monkeypatch) -> None:
-    real, failures = sqlite3.connect, iter([1, 2, 3])
-
-    def failing(*given, **more):
-        if next(failures, None):
-            raise sqlite3.OperationalError("disk I/O error")
-        return real(*given, **more)
-
-    monkeypatch.setattr(sqlite3, "connect", failing)
-    put(store, "a")
-    assert names(store) == ["a"]
-
-
 # Places that cannot be used
-
-
-def test_a_folder_that_cannot_be_written_to_is_told(path, opened, monkeypatch) -> None:
-    real = sqlite3.connect
-    made = opened(path)
-    put(made, "a")
-    made.close()
-    monkeypatch.setattr(sqlite3, "connect", lambda _, **given: real(f"file:{path}?mode=ro", uri=True, **given))
-    with pytest.raises((Unusable, sqlite3.OperationalError), match="readonly"):
-        opened(path).probe(unchecked)
-
-
-def test_a_full_disk_stops_a_transaction_and_nothing_else(store) -> None:
-    put(store, "a")
-    with store.reading(unchecked) as connection:
-        connection.execute("PRAGMA max_page_count = 20")
-    with pytest.raises(sqlite3.OperationalError, match="full") as caught, store.writing(unchecked) as connection:
-        connection.execute("UPDATE manual SET name = hex(zeroblob(1000000))")
-    assert not is_broken(caught.value)
-    with store.writing(unchecked) as connection:
-        connection.execute("PRAGMA max_page_count = 1000000")
-    put(store, "b")
-    assert names(store) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
