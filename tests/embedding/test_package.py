@@ -6,8 +6,9 @@ import re
 import subprocess
 import sys
 import types
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -47,11 +48,6 @@ def test_its_help_and_a_star_name_all_that_it_offers() -> None:
     assert [name for name in OFFERED if f"{name}: " not in str(responses_mcp.__doc__)] == []
 
 
-def test_what_it_does_not_offer_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="has no attribute 'open_answer'"):
-        _ = responses_mcp.open_answer  # type: ignore[attr-defined]
-
-
 def test_to_import_the_package_imports_nothing_else_of_it() -> None:
     script = "import sys; before = set(sys.modules); import responses_mcp; print(*set(sys.modules) - before)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
@@ -60,48 +56,31 @@ def test_to_import_the_package_imports_nothing_else_of_it() -> None:
 
 OPENERS: list[Callable[[], AbstractAsyncContextManager[Any]]] = [
     lambda: responses_mcp.open_answers(Settings()),
-    lambda: responses_mcp.open_answers(Settings()),
     lambda: responses_mcp.open_manuals(ManualsSettings(root="/nowhere", in_memory=True)),
     lambda: responses_mcp.open_research(Settings()),
     lambda: connected_client(Settings()),
 ]
 
 
-@pytest.mark.parametrize("opener", OPENERS, ids=["answers", "search", "manuals", "research", "client"])
-def test_under_asyncio_the_error_says_how_it_is_done(opener: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
-    async def use() -> None:
+def test_under_asyncio_each_says_how_it_is_done() -> None:
+    async def use(opener: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
         async with opener():
             raise AssertionError
 
-    with pytest.raises(NotUnderTrio, match=r"called under asyncio\. Run it with `trio.run`.*start_guest_run") as caught:
-        asyncio.run(use())
-    assert isinstance(caught.value, ResponsesMcpError)
-
-
-@pytest.mark.parametrize("ask", [
-    lambda: Asker(Settings()).answer("q"), lambda: Asker(Settings()).search("q"), lambda: Asker(Settings()).aclose(),
-])  # fmt: skip
-def test_to_ask_under_asyncio_says_so_too(ask: Callable[[], Awaitable[Any]]) -> None:
-    async def use() -> None:
-        await ask()
-
-    with pytest.raises(NotUnderTrio, match="called under asyncio"):
-        asyncio.run(use())
-
-
-def test_to_serve_under_asyncio_says_so_too() -> None:
     ours, theirs = trio.testing.memory_stream_pair()
-    with pytest.raises(NotUnderTrio, match="called under asyncio"):
-        asyncio.run(responses_mcp.serve(ours, theirs, settings=Settings()))
-
-
-def test_the_fake_api_under_asyncio_says_that_it_needs_trio() -> None:
-    async def use() -> None:
-        async with open_fake_api():
-            raise AssertionError
-
+    calls: list[Callable[[], Coroutine[Any, Any, object]]] = [
+        *(partial(use, opener) for opener in OPENERS),
+        lambda: Asker(Settings()).answer("q"),
+        lambda: Asker(Settings()).search("q"),
+        lambda: Asker(Settings()).aclose(),
+        lambda: responses_mcp.serve(ours, theirs, settings=Settings()),
+    ]
+    for call in calls:
+        with pytest.raises(NotUnderTrio, match=r"called under asyncio\. Run it with `trio.run`.*start_guest") as caught:
+            asyncio.run(call())
+        assert isinstance(caught.value, ResponsesMcpError)
     with pytest.raises(RuntimeError, match="works under Trio"):
-        asyncio.run(use())
+        asyncio.run(use(open_fake_api))
 
 
 async def test_under_trio_they_open_and_close_and_let_others_have_their_turn() -> None:

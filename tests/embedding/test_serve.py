@@ -282,10 +282,6 @@ async def test_a_call_knows_its_id_and_the_deadline_that_stopping_sets() -> None
     assert sleeper.closed == 1
 
 
-def test_a_context_made_by_hand_has_no_deadline() -> None:
-    assert CallContext("id").deadline() == float("inf")
-
-
 @pytest.mark.parametrize("failure", [ZeroDivisionError, KeyboardInterrupt])
 async def test_a_toolset_that_cannot_name_its_tools_is_heard_at_the_start_and_all_is_closed(
     failure: type[BaseException],
@@ -335,29 +331,6 @@ async def test_answers_that_a_host_asks_itself_serve_its_clients_too() -> None:
                 called = (await client.call("answer", {"query": "Why?"}))["result"]["structuredContent"]
                 assert called == asked.as_json()
                 assert api.connections == 1  # the same connection carried both
-
-
-async def test_answers_that_no_server_closes_serve_one_after_the_other_on_one_connection() -> None:
-    class Shared(AnswerToolset):
-        async def aclose(self) -> None:
-            """Leave what all servers share to the host."""
-
-    with trio.fail_after(WAIT):
-        async with open_fake_api() as api, open_answers(settings_for(api)) as answers:
-            for _ in range(2):
-                async with connected_client(Settings(), toolsets=[Shared(lambda: answers)]) as client:
-                    assert "result" in await client.call("answer", {"query": "Why?"})
-            assert api.connections == 1
-
-
-async def test_answers_that_a_server_has_closed_answer_on_connections_that_are_not_kept() -> None:
-    with trio.fail_after(WAIT):
-        async with open_fake_api() as api, open_answers(settings_for(api)) as answers:
-            async with connected_client(Settings(), toolsets=[AnswerToolset(lambda: answers)]) as client:
-                assert "result" in await client.call("answer", {"query": "Why?"})
-            for _ in range(2):
-                await answers.answer("Why?")
-            assert api.connections == 3
 
 
 @pytest.mark.rule("P15")
