@@ -255,10 +255,8 @@ class _Loading:
     def refuse(self, key: str, bad: BadValue, expected: str = "") -> None:
         """Report a value that does not count: a number out of range as a warning, all else as a problem."""
         setting, source = BY_KEY[key], self.given[key].source if key in self.given else self.file
-        what, cure = (
-            f"expected {expected or setting.expected}, got {bad.got}",
-            bad.cure or _CURES[source.partition(":")[0]],
-        )
+        what = f"expected {expected or setting.expected}, got {bad.got}"
+        cure = bad.cure or _CURES[source.partition(":")[0]]
         if bad.within is not None:
             self.values[key] = float(bad.within) if setting.form.kind == "number" else bad.within
             self.sources[key] = source

@@ -239,12 +239,13 @@ def _mapping(form: Form, tree: Mapping[str, object], findings: Findings) -> Mapp
 def _headers(tree: Mapping[str, object], findings: Findings) -> Mapping[str, str]:
     """Return the names of the variables that hold the values of headers."""
     variables: dict[str, str] = {}
+    spelt: dict[str, str] = {}
     for header, name in tree.items():
         if name is None:
             continue
         if not re.fullmatch(_HEADER, header) or findings.may_be_key(header) or header.lower() in _OF_THE_REQUEST:
             raise BadValue(f"{findings.described(header)}, which is no header that may be set")
-        if header.lower() in map(str.lower, variables):
+        if spelt.setdefault(header.lower(), header) != header:
             raise BadValue(f"{findings.described(header)} twice")
         try:
             variables[header] = _text(ENV_NAME, name, findings)
