@@ -68,12 +68,12 @@ def test_a_tilde_is_the_home_and_paths_of_the_file_start_at_its_folder(tmp_path:
     assert decision(tmp_path, env="~other/x.log")[1] == str(Path("~other/x.log"))
 
 
-@pytest.mark.parametrize("text", ["a\nb", "nul\0", "x" * 5000, "${LOG}"])
-def test_what_cannot_be_a_path_is_a_problem(text: str, tmp_path: Path) -> None:
-    loaded = load(tmp_path, environ={"DEBUG": text})
-    assert problem(loaded).startswith("server.debug_file: expected the path of a file, got ")
-    assert "(from env DEBUG)" in problem(loaded)
-    assert loaded.settings.server.debug_file is None
+def test_what_cannot_be_a_path_is_a_problem(tmp_path: Path) -> None:
+    for text in ("a\nb", "nul\0", "x" * 5000, "${LOG}"):
+        loaded = load(tmp_path, environ={"DEBUG": text})
+        assert problem(loaded).startswith("server.debug_file: expected the path of a file, got ")
+        assert "(from env DEBUG)" in problem(loaded)
+        assert loaded.settings.server.debug_file is None
 
 
 @pytest.mark.rule("spec 5.1")

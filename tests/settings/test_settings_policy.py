@@ -32,25 +32,22 @@ def test_a_file_replaces_the_built_in_text_or_joins_it_over_one_blank_line(tmp_p
 
 
 @pytest.mark.rule("spec 4")
-@pytest.mark.parametrize(
-    ("content", "got"),
-    [
+def test_a_file_that_cannot_be_used_is_a_problem(tmp_path: Path) -> None:
+    path = usual_place(tmp_path).parent / "policy.md"
+    for content, got in (
         (None, "no such file"),
         (b"", "an empty file"),
         (b"\xef\xbb\xbf \n\t\n", "an empty file"),
         (b"caf\xe9", "bytes that are not UTF-8, the first at offset 3"),
         (b"\xff\xfea\x00", "bytes that are not UTF-8, the first at offset 0"),
         (b"x" * (256 * 1024 + 1), "a file over 256 KiB"),
-    ],
-)
-def test_a_file_that_cannot_be_used_is_a_problem(content: bytes | None, got: str, tmp_path: Path) -> None:
-    loaded = with_policy(tmp_path, content)
-    path = usual_place(tmp_path).parent / "policy.md"
-    assert problem(loaded) == (
-        f"policy.system.path: expected a text file in UTF-8 of at most 256 KiB, got {got} at {path} "
-        f"(from {usual_place(tmp_path)}); correct the file or set policy.system.source to builtin."
-    )
-    assert loaded.settings.policy.instructions is None
+    ):
+        loaded = with_policy(tmp_path, content)
+        assert problem(loaded) == (
+            f"policy.system.path: expected a text file in UTF-8 of at most 256 KiB, got {got} at {path} "
+            f"(from {usual_place(tmp_path)}); correct the file or set policy.system.source to builtin."
+        )
+        assert loaded.settings.policy.instructions is None
 
 
 def test_the_source_file_needs_the_path_of_a_file(tmp_path: Path) -> None:

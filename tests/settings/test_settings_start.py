@@ -8,43 +8,34 @@ import pytest
 
 from .loading import usual_place
 
-HEAVY = ("yaml", "difflib", "hashlib", "httpx", "trio", "importlib.resources", "responses_mcp.settings.system_policy")
-
-
-def heavy_modules(home: Path, *environ: str) -> set[str]:
-    """Load in a fresh interpreter and return which of the heavy modules it imported."""
-    code = """
+HEAVY = {"yaml", "difflib", "hashlib", "httpx", "trio", "importlib.resources", "responses_mcp.settings.system_policy"}
+CODE = """
 import sys
 before = set(sys.modules)
-from pathlib import Path
 from responses_mcp.settings import load_settings
 home, *environ = sys.argv[1:]
-loaded = load_settings(dict(text.split("=", 1) for text in environ), home=Path(home), windows=True)
+loaded = load_settings(dict(text.split("=", 1) for text in environ), home=home, windows=True)
 assert not loaded.problems, loaded.problems
 print(*sorted(set(sys.modules) - before), sep="\\n")
 """
-    command = [sys.executable, "-c", code, str(home), *environ]
-    root = Path(__file__).parents[2]
-    found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root, timeout=60)
-    return set(found.stdout.split()) & set(HEAVY)
 
 
 @pytest.mark.parametrize(
-    "environ",
+    ("environ", "yaml", "heavy"),
     [
-        (),
-        ("OPENAI_API_KEY=x", "MODEL_ANSWER=gpt-5.4", "MAX_CITATIONS=5", "DEBUG=1", "APPDATA=/nowhere"),
-        ("OPENAI_BASE_URL=http://localhost:1234/v1", "MODEL_QUICK=x"),
+        ("", None, set()),
+        ("OPENAI_API_KEY=x MODEL_ANSWER=gpt-5.4 MAX_CITATIONS=5 DEBUG=1 APPDATA=/nowhere", None, set()),
+        ("OPENAI_BASE_URL=http://localhost:1234/v1 MODEL_QUICK=x", None, set()),
+        ("", "request: {max_retries: 1}\n", {"yaml"}),
+        ("", "request: {max_retry: 1}\n", {"yaml", "difflib"}),
     ],
 )
-def test_without_a_file_nothing_heavy_is_imported(environ: tuple[str, ...], tmp_path: Path) -> None:
-    assert heavy_modules(tmp_path, *environ) == set()
-
-
-@pytest.mark.parametrize(("key", "more"), [("max_retries", set()), ("max_retry", {"difflib"})])
-def test_a_file_costs_yaml_and_a_mistyped_key_the_comparison(key: str, more: set[str], tmp_path: Path) -> None:
-    path = usual_place(tmp_path)
-    path.parent.mkdir(parents=True)
-    path.write_text(f"request: {{{key}: 1}}\n", encoding="utf-8")
+def test_only_what_is_configured_is_imported(environ: str, yaml: str | None, heavy: set[str], tmp_path: Path) -> None:
+    if yaml is not None:
+        usual_place(tmp_path).parent.mkdir(parents=True)
+        usual_place(tmp_path).write_text(yaml, encoding="utf-8")
+    command = [sys.executable, "-c", CODE, str(tmp_path), *environ.split()]
+    root = Path(__file__).parents[2]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root, timeout=60)
     # PyYAML itself may bring modules of the standard library.
-    assert heavy_modules(tmp_path) - {"hashlib"} == {"yaml", *more}
+    assert (set(found.stdout.split()) & HEAVY) - ({"hashlib"} if yaml else set()) == heavy
