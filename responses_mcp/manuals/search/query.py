@@ -77,8 +77,24 @@ _LISTED, _SPOKEN = 0.1, 0.25  # and the share of the words that they are
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
-    """A token of the question. `match` asks the index for it; a row has it where its tokens have one of the `needles`.
+class Sought:
+    """What a row has where its tokens, `padded` as `pad` does it, have one of the `needles`; `match` asks the index."""
+
+    match: str
+    needles: tuple[str, ...]
+
+    def stands_in(self, padded: str) -> bool:
+        """Tell whether a row has it."""
+        return any(map(padded.__contains__, self.needles))
+
+    def hits(self, padded: str) -> int:
+        """Count it in a row."""
+        return max(map(padded.count, self.needles), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Term(Sought):
+    """A token of the question.
 
     `weight` is what it counts for beside others that are as rare; `part_of` is the token of the name that it is a part
     of, `in_name` how a row has it as a part of a name.
@@ -86,8 +102,6 @@ class Term:
 
     token: str
     weight: float
-    match: str
-    needles: tuple[str, ...]
     part_of: str = ""
     in_name: str = ""
 
@@ -95,16 +109,6 @@ class Term:
     def is_telling(self) -> bool:
         """Tell whether this is more than grammar."""
         return self.weight > _LITTLE
-
-    def stands_in(self, padded: str) -> bool:
-        """Tell whether the tokens of a row, `padded` as `pad` does it, have it."""
-        needles = self.needles
-        return needles[0] in padded or (len(needles) > 1 and needles[1] in padded)
-
-    def hits(self, padded: str) -> int:
-        """Count it in the tokens of a row."""
-        found = padded.count(self.needles[0])
-        return found if len(self.needles) == 1 else max(found, padded.count(self.needles[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +225,7 @@ def _term(token: str, weight: float, parts: Iterable[str] = (), part_of: str = "
     in_name = f"{PART}{token}" if token.isascii() and token.isalnum() else ""
     phrases = [token, *filter(None, [" ".join(parts)])]
     match = " OR ".join(map(_phrase, filter(None, [*phrases, in_name])))
-    return Term(token, weight, f"({match})", tuple(map(_needle, phrases)), part_of, in_name and f" {in_name} ")
+    return Term(f"({match})", tuple(map(_needle, phrases)), token, weight, part_of, in_name and f" {in_name} ")
 
 
 def _latin(piece: str, of_it: list[str]) -> Iterator[Term]:
@@ -264,22 +268,15 @@ def _between(text: str, first: str, second: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class RequiredTerm:
-    """A term that the caller wants in what is found, as given (normalised).
+class RequiredTerm(Sought):
+    """A term that the caller wants in what is found, as given (normalised); `tokens` are those of it as written.
 
-    A row has it where its tokens have one of the `phrases`; `match` asks the index for that, and is empty if that would
-    not find all of it, such as signs that are no tokens. Where no row has it so, what holds the text as it is written
-    has it: as a part of a word, too.
+    `match` is empty if it would not find all of it, such as signs that are no tokens. Where no row has it so, what
+    holds the text as it is written has it: as a part of a word, too.
     """
 
     text: str
-    phrases: tuple[str, ...]
-    match: str
-
-    @property
-    def tokens(self) -> frozenset[str]:
-        """Return the tokens of it as it is written."""
-        return frozenset(chain.from_iterable(map(str.split, self.phrases[:1])))
+    tokens: frozenset[str]
 
     @property
     def is_grammar(self) -> bool:
@@ -287,18 +284,15 @@ class RequiredTerm:
         said = runs(self.text)
         return bool(said) and all(each in GRAMMAR or is_hiragana(each) for each in said)
 
-    def hits(self, padded: str) -> int:
-        """Count how often the tokens of a row have it, `padded` as `pad` does it."""
-        return max((padded.count(_needle(each)) for each in self.phrases), default=0)
-
 
 def required_term(text: str) -> RequiredTerm:
     """Make a required term of a normalised text; 取り扱い is found as 取り扱う and 取扱 too, and E104 as E-104."""
     folded = foldable(text)
     compound = _COMPOUND.fullmatch(folded)
-    phrases = dict.fromkeys([*_phrases(folded), *(_phrases("".join(compound.groups())) if compound else ())])
+    phrases = list(dict.fromkeys([*_phrases(folded), *(_phrases("".join(compound.groups())) if compound else ())]))
     known = "".join(PIECE.findall(folded)) == folded.replace(" ", "")
-    return RequiredTerm(text, tuple(phrases), " OR ".join(map(_phrase, phrases)) if known else "")
+    match = " OR ".join(map(_phrase, phrases)) if known else ""
+    return RequiredTerm(match, tuple(map(_needle, phrases)), text, frozenset("".join(phrases[:1]).split()))
 
 
 def _phrases(text: str) -> Iterator[str]:
