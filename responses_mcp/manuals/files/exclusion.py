@@ -109,7 +109,7 @@ def _lines_of(directory: Directory) -> list[str]:
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return []
-        return os.read(descriptor, _LARGEST).decode("utf-8", "replace").split("\n")
+        return os.read(descriptor, _LARGEST).decode("utf-8-sig", "replace").split("\n")
     except OSError:
         return []
     finally:

@@ -96,7 +96,7 @@ def test_files_in_a_root_that_is_called_as_the_root_id_or_is_hidden_have_an_id(t
 def test_what_patterns_of_the_settings_or_of_git_fit_is_neither_listed_nor_walked_nor_opened(tmp_path: Path) -> None:
     for path in ("m/a.md", "m/node_modules/b.md", "m/out/c.md", "m/out/kept.md", "m/deep/out/d.md", "m/x.draft.md"):
         write(tmp_path / path)
-    (tmp_path / ".gitignore").write_text("*.draft.md\n", encoding="utf-8")
+    (tmp_path / ".gitignore").write_text("*.draft.md\r\n", encoding="utf-8-sig")
     (tmp_path / "m/.gitignore").write_text("# built\n/out/*\n!kept.md\n", encoding="utf-8")
     assert served(Folder(tmp_path)) == {"m": ["a.md", "deep/out/d.md", "out/kept.md"]}
     assert Folder(tmp_path).children("m", "out", unchecked) == [("kept.md", "file")]
