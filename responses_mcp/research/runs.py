@@ -515,6 +515,11 @@ class Research:
                 pause = min(pause * 1.5, _LONGEST_PAUSE)
             self._ready()  # it may have been closed meanwhile
 
+    async def times(self, run_id: str) -> tuple[float, float]:
+        """Return when a run was created, and when it ended, or now. Raises `BadArgument` as `result` does."""
+        row = await self._find(_read_id(run_id))
+        return row.created, row.ended or self._clock()
+
     async def list(self, limit: int = _USUALLY_LISTED) -> Sequence[JsonObject]:
         """Return the last runs, the newest first: `run_id`, `status`, `seconds_ago`, `model`.
 

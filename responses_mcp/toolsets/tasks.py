@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -119,16 +118,21 @@ class RunsToolset(Toolset):
         """Return how far a run is; None for an id that is not known. Raises `ToolError`."""
         research = await self._opened()
         try:
-            view = await research.result(task_id)
+            return await self._seen(task_id, research)
         except BadArgument:
             return None
-        except UpstreamError as error:  # it has ended, and what it has come to cannot be had
-            passes = error.retryable or isinstance(error, ConnectionFailed)
-            text = research.redact(str(error))
-            task = self._task(task_id, time.time(), 0.0, text)
-            return task if passes else task._replace(status="completed", outcome=ToolFailure(text))
         except ResponsesMcpError as error:
             raise ToolError(research.redact(str(error))) from error
+
+    async def _seen(self, task_id: str, research: Research) -> Task:
+        try:
+            view = await research.result(task_id)
+        except UpstreamError as error:  # it has ended, and what it has come to cannot be had
+            created, until = await research.times(task_id)
+            passes = error.retryable or isinstance(error, ConnectionFailed)
+            text = research.redact(str(error))
+            task = self._task(task_id, created, until - created, text)
+            return task if passes else task._replace(status="completed", outcome=ToolFailure(text))
         task = self._task(task_id, view.created, view.seconds, view.phase)
         if view.running:
             return task._replace(ends_with_call=view.tool != "research")

@@ -277,7 +277,8 @@ async def test_a_result_that_cannot_be_had_for_the_moment_is_waited_for(tmp_path
     upstream.script = [Error(503)] * 20
     async with client_of(upstream, tmp_path) as client:
         seen = await get(client, task["taskId"])
-        assert seen["status"] == "working"
+        assert (seen["status"], seen["createdAt"]) == ("working", task["createdAt"])
+        assert task["createdAt"] < seen["lastUpdatedAt"] < "2001-09-09T01:47"
         assert "503" in seen["statusMessage"]
         upstream.script.clear()
         assert (await ended(client, task["taskId"]))["status"] == "completed"
@@ -292,6 +293,7 @@ async def test_a_result_that_the_api_has_lost_is_a_failed_call(tmp_path: Path) -
     async with client_of(upstream, tmp_path) as client:
         done = await get(client, task["taskId"])
         assert (done["status"], done["result"]["isError"]) == ("completed", True)
+        assert done["createdAt"] == task["createdAt"]
         assert "no longer" in done["result"]["content"][0]["text"]
 
 
