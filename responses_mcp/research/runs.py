@@ -985,10 +985,10 @@ def _failure(view: RunView) -> ResponsesMcpError | None:
 
 def _unquoted(view: RunView) -> str | None:
     """Return why a run failed without the words of the API, which may repeat the question: it is written down."""
-    error = view.failure
-    if view.error is None or not isinstance(error, UpstreamError) or error.unquoted is None:
-        return view.error
-    return replace_lone_surrogates(view.error.replace(error.message, error.unquoted))
+    error, told = view.failure, view.error
+    if told is not None and isinstance(error, UpstreamError) and error.unquoted is not None:
+        told = told.replace(error.message, error.unquoted)
+    return None if told is None else replace_lone_surrogates(told)
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trio
 
-from responses_mcp.errors import BadArgument, ResponsesMcpError
+from responses_mcp.errors import BadArgument, ConnectionFailed, ResponsesMcpError
 from responses_mcp.research.inquiry import checked
 from responses_mcp.research.runs import Research, open_research
 from responses_mcp.research.runs_file import FILE, RunsFileUnusable
@@ -123,6 +123,13 @@ async def test_a_status_may_be_anything(status: Any, tmp_path: Path) -> None:
         upstream.script.append(Json(found))
     view, listed = await answered(upstream, tmp_path, max_retries=0)
     assert (view.status, listed) == ("completed", ["completed", "completed"])
+
+
+async def test_an_end_in_words_that_no_file_takes_keeps_no_other_from_being_written(tmp_path: Path) -> None:
+    upstream = slow()
+    upstream.script = [ConnectionFailed("No route to \ud800.")]
+    view, listed = await answered(upstream, tmp_path)
+    assert (view.status, sorted(listed)) == ("failed", ["completed", "failed"])
 
 
 async def test_an_error_in_the_stream_says_nothing_of_the_response_which_is_looked_up(tmp_path: Path) -> None:
