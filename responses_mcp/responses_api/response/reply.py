@@ -238,8 +238,9 @@ class ReplyReader:
         kind, data = self._end or ("response.failed", b"")
         event = object_of(data)
         response = as_object(event.get("response"))
-        told = ({"error": each} for each in (response.get("error"), event.get("error"), _error_in(self._error or b"")))
-        reason = next((each for each in told if each["error"] and read_failure(each, str)), JsonObject())
+        told = response.get("error"), event.get("error"), self._error and _error_in(self._error)
+        reasons = ({"error": each} for each in told if each)
+        reason = next((each for each in reasons if read_failure(each, str)), JsonObject())
         if begins and self.progress == "refused" and (error := reply_error(self.head, reason, b"")) is not None:
             raise error
         output = output_items(response)
