@@ -23,7 +23,8 @@ _masked_as = "[masked: {}]".format
 _SHORTEST: Final = 4  # characters; masking anything shorter would make a text unreadable and hide nothing
 _SHORTEST_WORD: Final = 8  # of a value of several words; "Bearer" and its like are no secrets
 _SHORTEST_ASKED: Final = 16  # of our own in a question; a key such as `lm-studio` is a word of many questions
-_WORD: Final = r"(?i)[a-z]{1,15}|lm-studio|not-needed|(?:no|my|any|api|fake|test|dummy)-key|sk-[a-z]{1,9}"
+# What servers that want no key have people write in its place: a word of many answers, and known to everybody.
+_NO_KEYS: Final = frozenset({"ollama", "lm-studio", "none", "null", "empty", "no-key", "not-needed"})
 
 _UNSEEN: Final = "[\xad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]"
 _ENTITIES: Final = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
@@ -139,15 +140,11 @@ def _hidden(mask: str, found: re.Match[str]) -> str:
 
 
 class Redactor:
-    """Replaces the given secrets, in the forms in which they travel, and whatever else looks like a credential.
+    """Replaces the given secrets, in the forms in which they travel, and whatever else looks like a credential."""
 
-    Without `words` a key that is one stays, such as `ollama` for a server that wants none.
-    """
-
-    def __init__(self, secrets: str | Iterable[str | None] | None = (), *, words: bool = True) -> None:
+    def __init__(self, secrets: str | Iterable[str | None] | None = ()) -> None:
         given = [secrets] if isinstance(secrets, str) else secrets or ()
-        parts = (part for secret in given if secret for part in _parts(secret))
-        self._parts = {part for part in parts if words or not re.fullmatch(_WORD, part)}
+        self._parts = {part for secret in given if secret for part in _parts(secret) if part.lower() not in _NO_KEYS}
 
     def __call__(self, text: str) -> str:
         """Return `text` without the secrets, and without what looks like one, perhaps somebody else's."""

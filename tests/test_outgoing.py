@@ -406,7 +406,7 @@ async def test_a_client_learns_what_was_masked_and_the_api_gets_none_of_it(tool:
 
 
 @pytest.mark.parametrize("key", ["ollama", "none", "EMPTY", "lm-studio", "not-needed"])
-async def test_a_key_that_is_a_word_is_left_in_answers_addresses_and_errors(key: str) -> None:
+async def test_what_stands_for_no_key_is_left_in_answers_addresses_and_errors(key: str) -> None:
     said = f"It is {key} in {key}s, see https://{key}.example/{key}."
     cited = bodies.url_citation(f"https://{key}.example/{key}", f"About {key}", 0, 5)
     with trio.fail_after(WAIT):
@@ -419,6 +419,18 @@ async def test_a_key_that_is_a_word_is_left_in_answers_addresses_and_errors(key:
                     await answers.answer("q")
     assert answer.text.startswith(said)
     assert [(each.url, each.title) for each in answer.citations] == [(f"https://{key}.example/{key}", f"About {key}")]
+
+
+@pytest.mark.parametrize("key", ["swordfish", "Medium", "my-key", "sk-abcdef"])
+async def test_a_short_key_is_masked_in_answers_and_errors(key: str) -> None:
+    with trio.fail_after(WAIT):
+        async with open_fake_api(as_stream(bodies.answer(f"It is {key}.")), Error(400, message=f"No {key}.")) as api:
+            openai = OpenAISettings(api_key=key, base_url=api.base_url)
+            async with open_answers(Settings(openai=openai)) as answers:
+                answer = await answers.answer("q")
+                with pytest.raises(UpstreamError) as failed:
+                    await answers.answer("q")
+    assert key not in answer.text + str(failed.value)
 
 
 async def test_a_question_without_secrets_is_sent_as_it_is_and_nothing_is_said_of_it() -> None:

@@ -113,7 +113,7 @@ def call(settings: Settings, ask: Callable[[Watch], Awaitable[T]]) -> T:
 
     Raises Stop for what goes wrong on purpose, and KeyboardInterrupt after Ctrl-C, when the socket is closed.
     """
-    redact = Redactor(settings.openai.secrets, words=False)
+    redact = Redactor(settings.openai.secrets)
     server = settings.server
 
     async def watched(watch: Watch) -> T:

@@ -102,7 +102,7 @@ class ResponsesApi:
         self._budget = ReplyBudget()
         self._decoding = trio.Lock()
         self._blanks = any(" " in value for value in openai.headers.values())
-        self.redact = Redactor(openai.secrets, words=False)
+        self.redact = Redactor(openai.secrets)
         self._key_from = key_from(openai)
         self.timeout_ms = request.timeout_ms
         self.max_retries = request.max_retries

@@ -28,7 +28,7 @@ def show_config(
     """
     import json  # noqa: PLC0415 - one command needs it
 
-    redact = Redactor(loaded.settings.openai.secrets, words=False)
+    redact = Redactor(loaded.settings.openai.secrets)
     effective = _effective(loaded, redact)
     document: dict[str, object] = {
         "version": version,

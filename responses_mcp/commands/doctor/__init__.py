@@ -80,7 +80,7 @@ def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
         subject = subject._replace(command=server)
     # Nothing that is said holds a secret on purpose; what an API or a child process says might.
     secrets = {*subject.here.openai.secrets, *subject.loaded.settings.openai.secrets}
-    redact = Redactor(secrets, words=False)
+    redact = Redactor(secrets)
     findings: list[Finding] = []
     brief = on_terminal(sys.stdout) and not (options.all or options.json)
 
