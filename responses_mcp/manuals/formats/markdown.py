@@ -69,7 +69,7 @@ class Markdown(Markup):
                 self.page.heading(1 if line.lstrip()[0] == "=" else 2, self.title_above(line), lines=2)
             case "fence":
                 mark = found[kind]
-                take(lambda each: each.lstrip().startswith(mark) and not each.strip().strip(mark[0]))
+                take(lambda each: mark in each and each.lstrip().startswith(mark) and not each.strip().strip(mark[0]))
             case "comment" if "-->" not in line:
                 take(lambda each: "-->" in each)
             case "verbatim" if (end := f"</{found[kind][1:].lower()}") not in line.lower():

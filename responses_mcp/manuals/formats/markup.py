@@ -44,16 +44,17 @@ class Markup(ABC):
 
     def read(self) -> Document:
         """Return the document."""
+        match, write = self._match, self._text
         for at, line in enumerate(self.lines):
             if not at % 1024:
                 self._check()
             if self._block is not None and self._block(line):
                 continue
             self.at = at
-            found = self._match(line)
+            found = match(line)
             if found is None:
                 self.paragraph += 1
-                self._text(line)
+                write(line)
             else:
                 self._marked(found.lastgroup or "", line, found)
                 self.paragraph = 0
