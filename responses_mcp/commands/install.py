@@ -332,7 +332,7 @@ def _say_next_steps(options: argparse.Namespace, entry: Entry, settings: Setting
             and not entry.is_asked(variable)
             and is_unfilled(reaches.get(variable, "$X"))
         ):
-            alone = "; the manuals work without it" if settings.manuals.root else ""
+            alone = "; the manuals work without a key" if settings.manuals.root else ""
             remark(f"{variable} is not set here{alone}. Set it where {client.title} is started, then restart it.")
     if options.client == "gemini" and entry.said.get("trust") is not True:
         remark("'gemini -p' offers no tool of a server that is not trusted: --trust adds that to the entry.")

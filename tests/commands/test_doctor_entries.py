@@ -48,14 +48,14 @@ posix_only = pytest.mark.skipif(sys.platform == "win32", reason="a shell script 
 async def test_a_time_limit_is_judged_and_told_by_what_the_entry_says(examine: Doctor, tmp_path: Path) -> None:
     program, long = small_server(tmp_path), {"env": {"OPENAI_API_TIMEOUT": "600000"}}
     report = await examine("--offline")
-    report.line("ok", "clients", "none has an entry for this server")
+    report.line("ok", "clients", "no client has an entry for this server")
     report.line("ok", "time-outs")
     codex = put("codex", tmp_path, {"command": program, "env_vars": ["OPENAI_API_KEY"], "tool_timeout_sec": 330})
     assert not [line for line in (await examine("--offline")).lines if line.startswith("warn time-outs")]
     put("codex", tmp_path, {"command": program, "env_vars": ["OPENAI_API_KEY"], "tool_timeout_sec": 330, **long})
     put("claude-code", tmp_path, {"command": program, "timeout": 100_000})
     report = await examine("--offline")
-    told = f"a call may take 600 s (request.timeout_ms), and Codex waits 330 s, by openai-responses in {codex}."
+    told = f"a call may take 600 s (request.timeout_ms), and Codex waits 330 s (entry openai-responses in {codex})."
     report.line("warn", "time-outs", told, 'Fix: run "openai-responses-mcp install codex --write" again')
     report.line("warn", "time-outs", "a call may take 300 s (request.timeout_ms), and Claude Code waits 100 s")
     put("codex", tmp_path, {"command": "openai-responses-mcp", "tool_timeout_sec": 10**400})
@@ -73,8 +73,10 @@ async def test_an_entry_whose_command_is_gone_is_told_and_fails_the_client_that_
     )
     gemini = put("gemini", tmp_path, {"command": "/gone/openai-responses-mcp"}, "mine")
     report = await examine("--offline")
-    report.line("ok", "clients", f"Cursor starts {tmp_path}/bin/openai-responses-mcp, by openai-responses in {cursor}.")
-    gone = ("Gemini CLI is told to start /gone/openai-responses-mcp, which is not there", f"by mine in {gemini}.")
+    report.line(
+        "ok", "clients", f"Cursor starts {tmp_path}/bin/openai-responses-mcp (entry openai-responses in {cursor}"
+    )
+    gone = ("Gemini CLI cannot start /gone/openai-responses-mcp: no such program", f"(entry mine in {gemini}).")
     report.line("warn", "clients", *gone, 'Fix: run "openai-responses-mcp install gemini --name mine --write" again')
     assert report.code == 0
     report = await examine("--offline", "--client", "gemini")
@@ -82,7 +84,7 @@ async def test_an_entry_whose_command_is_gone_is_told_and_fails_the_client_that_
     assert (report.code, [line for line in report.lines if "Cursor" in line]) == (1, [])
     put("opencode", tmp_path, {"command": ["/opt/bin/openai-response-mcp", "--stdio"]})
     report = await examine("--offline", "--client", "opencode")
-    report.line("FAIL", "clients", "OpenCode is told to start /opt/bin/openai-response-mcp, which is not there")
+    report.line("FAIL", "clients", "OpenCode cannot start /opt/bin/openai-response-mcp: no such program")
     report = await examine("--offline", "--client", "codex")
     report.line("warn", "clients", "Codex has no entry for this server", 'Fix: run "openai-responses-mcp install codex')
 
@@ -116,8 +118,8 @@ async def test_for_one_client_everything_is_judged_by_what_its_entry_says(examin
     report.line("ok", "base_url", "https://entry.example/v1")
     report.line("ok", "models", "model-of-the-file")
     report.line("ok", "models", "quick-1")
-    report.line("warn", "clients", "does not pass ", "MODEL_ANSWER on, by")
-    report.line("warn", "manuals", "the list of toolsets lacks them")
+    report.line("warn", "clients", "does not pass ", "MODEL_ANSWER on (entry")
+    report.line("warn", "manuals", "server.toolsets lacks manuals, so no client sees them")
     assert "shell" not in "".join(line for line in report.lines if "does not pass" not in line)
 
 
@@ -206,7 +208,7 @@ async def test_a_key_and_settings_that_do_not_get_to_the_server_are_told_with_th
     report = await examine("--offline", "--client", client, start=None, MODEL_ANSWER="m")
     report.line(*line)
     lost = "OPENAI_API_KEY" if client == "claude-code" else "OPENAI_API_KEY, MODEL_ANSWER"  # which passes all on
-    report.line("warn", "clients", f"{title} does not pass {lost} on, by ", "Fix: ")
+    report.line("warn", "clients", f"{title} does not pass {lost} on (entry ", "Fix: ")
     report = await examine("--offline", OPENAI_BASE_URL="http://127.0.0.1:9/v1", MODEL_ANSWER="")
     assert not [each for each in report.lines if "does not pass OPENAI_API_KEY" in each]
     config = "openai: {api_key_env: MY_KEY, headers_env: {api-key: AZ_KEY}}"
@@ -254,7 +256,7 @@ async def test_nothing_is_started_because_a_file_of_the_working_directory_says_s
         encoding="utf-8",
     )
     report = await examine("--offline", "--client", "claude-code", start=None, HOME=str(home))
-    report.line("ok", "clients", f"Claude Code starts {evil}, by x in ")
+    report.line("ok", "clients", f"Claude Code starts {evil} (entry x in ")
     report.line("ok", "start", "answer_quick")
     assert sorted(os.listdir(tmp_path)) == ["bin", "cloned", "home"]
 
@@ -263,7 +265,7 @@ async def test_nothing_is_started_because_a_file_of_the_working_directory_says_s
 async def test_a_server_that_is_no_client_s_is_not_taken_for_that_of_its_entry(examine: Doctor, tmp_path: Path) -> None:
     put("gemini", tmp_path, {"command": "/gone/openai-responses-mcp"})
     report = await examine("--offline", "--client", "gemini", start=None)
-    report.line("FAIL", "clients", "/gone/openai-responses-mcp, which is not there")
+    report.line("FAIL", "clients", "/gone/openai-responses-mcp: no such program")
     report.line("ok", "start", "a server with the settings of this shell answered")
     put("gemini", tmp_path, {"command": small_server(tmp_path), "env": {"OPENAI_API_KEY": "$OPENAI_API_KEY"}})
     report = await examine("--offline", "--client", "gemini", start=None)
@@ -274,13 +276,13 @@ async def test_a_server_that_is_no_client_s_is_not_taken_for_that_of_its_entry(e
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"env": {"OPENAI_API_TIMEOUT": 600000}}, "Codex cannot use it: command, arguments and"),
+        ({"env": {"OPENAI_API_TIMEOUT": 600000}}, "Codex cannot use the entry: command, arguments and"),
         ({"args": ["--stdoi", "--toolsets=answer"]}, "without --stdio, so it does not serve"),
         ({"args": ["ask", "--", "--stdio"]}, "without --stdio, so it does not serve"),
         ({"args": ["OPENAI_API_KEY=0123456789abcdef"]}, "without --stdio, so it does not serve"),
-        ({"args": "--stdio"}, "Codex cannot use it: command, arguments and"),
-        ({"env": ["OPENAI_API_TIMEOUT=600000"]}, "Codex cannot use it: command, arguments and"),
-        ({"command": 5}, "Codex cannot use it: command, arguments and"),
+        ({"args": "--stdio"}, "Codex cannot use the entry: command, arguments and"),
+        ({"env": ["OPENAI_API_TIMEOUT=600000"]}, "Codex cannot use the entry: command, arguments and"),
+        ({"command": 5}, "Codex cannot use the entry: command, arguments and"),
     ],
 )
 async def test_what_is_wrong_in_an_entry_is_told_with_the_command_that_puts_it_right(
@@ -328,5 +330,5 @@ async def test_what_a_client_asks_its_user_for_or_fills_in_itself_is_no_failure(
     assert report.code == 0
     put("vscode", tmp_path, {**entry, "command": "${workspaceFolder}/bin/openai-responses-mcp"})
     report = await examine("--offline", "--client", "vscode", start=None, OPENAI_API_KEY=KEY)
-    report.line("warn", "clients", "what that is depends on where VS Code runs", "write absolute paths there")
+    report.line("warn", "clients", "the path depends on where VS Code runs", "write an absolute path in the entry")
     assert report.code == 0

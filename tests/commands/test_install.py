@@ -192,7 +192,7 @@ def test_what_is_set_here_is_passed_on_by_name_where_the_client_can(
         assert entry["env_vars"] == ["OPENAI_API_KEY", *NAMES]
     if client == "goose":  # passes all of its own on, and looks the key up in its keyring, too
         assert entry["env_keys"] == ["OPENAI_API_KEY"]
-    left_out = "does not pass OPENAI_API_KEY, HTTPS_PROXY on, by "
+    left_out = "does not pass OPENAI_API_KEY, HTTPS_PROXY on (entry "
     assert (left_out in done.err) is (client in {"claude-desktop", "zed"})
 
 
@@ -280,8 +280,8 @@ ASKED = {"OPENAI_API_KEY": "${input:key}", "OPENAI_BASE_URL": "${input:url}"}
         # A client waits longer than the server may take by what the entry says.
         ("codex", {"env": {"OPENAI_API_TIMEOUT": 600000}}, {"tool_timeout_sec": 630}, ""),
         ("gemini", {"env": {"OPENAI_API_TIMEOUT": "600000"}}, {"timeout": 630_000}, ""),
-        ("opencode", {"command": [PROGRAM], "enabled": False}, {"enabled": False}, "OpenCode has it turned off, by "),
-        ("codex", {"enabled": False}, {"enabled": False}, "Codex has it turned off, by openai-responses in "),
+        ("opencode", {"command": [PROGRAM], "enabled": False}, {"enabled": False}, "OpenCode has this server turned"),
+        ("codex", {"enabled": False}, {"enabled": False}, "Codex has this server turned off (entry openai-responses"),
         ("codex", {"env": {"A": 1}, "tools": {"x": {"y": "z"}}}, {"env": {"A": "1"}, "tools": {"x": {"y": "z"}}}, ""),
         ("codex", {"env_vars": ["MY_CA", {"name": "K"}]}, {"env_vars": ["MY_CA", {"name": "K"}, "OPENAI_API_KEY"]}, ""),
         ("vscode", {"env": ASKED}, {"env": ASKED}, ""),
@@ -507,9 +507,9 @@ def test_the_list_says_which_clients_have_an_entry_and_whether_its_command_is_th
     program = tmp_path / "bin/openai-responses-mcp"
     again = "openai-responses-mcp install claude-code --scope project --name mine"
     assert done.out == (
-        "claude-code     Claude Code is told to start /gone/openai-responses-mcp, which is not there, by mine in "
-        f'{machine.folder / ".mcp.json"}; run "{again} --write" again, or "{again} --remove"\n'
-        f"codex           Codex starts {program}, by openai-responses in {file_of('codex', machine)}\n"
+        "claude-code     Claude Code cannot start /gone/openai-responses-mcp: no such program (entry mine in "
+        f'{machine.folder / ".mcp.json"}); run "{again} --write" again, or "{again} --remove"\n'
+        f"codex           Codex starts {program} (entry openai-responses in {file_of('codex', machine)})\n"
         f"gemini          {file_of('gemini', machine)} of Gemini CLI was not read: it is not valid JSON "
         "(line 1, column 2: the file ends there, and a bracket is still open); correct that file\n"
         "no entry        claude-desktop, cursor, vscode, windsurf, zed, opencode\n"

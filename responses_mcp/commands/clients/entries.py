@@ -249,7 +249,7 @@ def judge(entry: Entry, settings: Settings) -> list[Finding]:
 
 def verdict(entry: Entry) -> Finding:
     """Return whether an entry starts this server."""
-    title, where, client = entry.of.title, f"by {entry.place}", entry.of
+    title, where, client = entry.of.title, f"(entry {entry.place})", entry.of
     if entry.problem is not None:
         told = f"{entry.file} of {title} was not read: {entry.problem.removesuffix('; correct that')}"
         if client.dialect == "toml":  # of which Codex reads a newer edition
@@ -257,21 +257,21 @@ def verdict(entry: Entry) -> Finding:
         return fail("clients", told, "correct that file")
     arguments, variables = entry.said.get(client.arguments or client.command, []), entry.said.get(client.variables, {})
     if not entry.words or arguments != texts_in(arguments) or variables != entry.given:
-        told = f"{title} cannot use it: command, arguments and variables must be texts, {where}"
+        told = f"{title} cannot use the entry: command, arguments and variables must be strings {where}"
         return fail("clients", told, entry.renewal)
     shown = without_values(entry.command[0])
     is_relative = os.path.dirname(entry.command[0]) and not os.path.isabs(entry.command[0])  # noqa: PTH117, PTH120
     if is_relative or any("${" in word for word in entry.command):
-        told = f"{title} starts {shown}, and what that is depends on where {title} runs, {where}"
-        return warn("clients", told, "write absolute paths there, to have it checked")
+        told = f"{title} starts {shown} {where}, which doctor cannot check: the path depends on where {title} runs"
+        return warn("clients", told, "write an absolute path in the entry")
     if entry.program is None:
-        told = f"{title} is told to start {shown}, which is not there, {where}"
+        told = f"{title} cannot start {shown}: no such program {where}"
         return fail("clients", told, f'{entry.renewal}, or "{entry.removal}"')
     if starting_words(entry.words) is not None and not entry.serves:
-        return fail("clients", f"{title} starts {shown} without --stdio, so it does not serve, {where}", entry.renewal)
+        return fail("clients", f"{title} starts {shown} without --stdio, so it does not serve {where}", entry.renewal)
     if entry.said.get("enabled") is False:
-        return warn("clients", f"{title} has it turned off, {where}", "set enabled to true there, to use it")
-    return ok("clients", f"{title} starts {shown}, {where}")
+        return warn("clients", f"{title} has this server turned off {where}", "set enabled to true in the entry")
+    return ok("clients", f"{title} starts {shown} {where}")
 
 
 def _passed(entry: Entry, openai: OpenAISettings) -> Iterator[Finding]:
@@ -290,7 +290,7 @@ def _passed(entry: Entry, openai: OpenAISettings) -> Iterator[Finding]:
         fixes = [entry.renewal] if len(hidden) < len(missing) else []
         if hidden:
             fixes.append(f"{entry.add_by_hand(hidden)}, and let nobody else read that file")
-        told = f"{client.title} does not pass {', '.join(missing)} on, by {entry.place}"
+        told = f"{client.title} does not pass {', '.join(missing)} on (entry {entry.place})"
         yield warn("clients", told, "; ".join(fixes))
 
 
@@ -299,7 +299,7 @@ def _limited(entry: Entry) -> Iterator[Finding]:
     waits, seconds = entry.of.waits(entry.said), entry.loaded().settings.request.timeout_ms / 1000
     if waits is not None and waits <= seconds:
         told = f"a call may take {seconds:g} s (request.timeout_ms), and {entry.of.title} waits {waits:g} s"
-        yield warn("time-outs", f"{told}, by {entry.place}", entry.renewal)
+        yield warn("time-outs", f"{told} (entry {entry.place})", entry.renewal)
 
 
 def without_values(word: str) -> str:

@@ -55,14 +55,14 @@ def build_parser() -> Parser:
     parser = parser_of(
         "doctor",
         usage="%(prog)s [options]",
-        description="Check all that an answer needs, from the key to the handshake, and name the\n"
-        "fix of what is wrong. The API is asked for its list of models, which is free of\n"
-        "charge. The exit code is 0 when nothing failed.",
+        description="Check what an answer needs, from the key to the handshake, with a fix for each\n"
+        "problem. Requests the API's list of models, which is free of charge. The exit\n"
+        "code is 0 when nothing failed.",
         epilog=_EXAMPLE,
     )
-    parser.add_argument("--all", action="store_true", help="on a terminal, show also what is well")
-    parser.add_argument("--offline", action="store_true", help="leave out what needs the network")
-    told = f"judge for one client, and start the server as its entry says: {', '.join(CLIENTS)}"
+    parser.add_argument("--all", action="store_true", help="on a terminal, show the checks that passed as well")
+    parser.add_argument("--offline", action="store_true", help="skip the checks that need the network")
+    told = f"check one client, and start the server as its entry does: {', '.join(CLIENTS)}"
     parser.add_argument("--client", metavar="NAME", choices=CLIENTS, help=told)
     parser.add_common_options()
     return parser
@@ -162,12 +162,12 @@ def _clients(subject: _Subject) -> Iterator[Finding]:
     """Judge the entries; nothing fails but what the one client has that was asked for."""
     client, found = CLIENTS.get(subject.client or ""), subject.found
     if client is not None and client.dialect is None:
-        yield ok("clients", f"the file of {client.title} is not read; see its extensions there")
+        yield ok("clients", f"doctor does not read the file of {client.title}; look under its extensions")
     elif not found and client is not None:
         fix = f'run "{program("install", subject.client or "", "--write")}"'
         yield warn("clients", f"{client.title} has no entry for this server", fix)
     elif not found:
-        yield ok("clients", f'none has an entry for this server; "{program()} install CLIENT --write" adds one')
+        yield ok("clients", f'no client has an entry for this server; "{program()} install CLIENT --write" adds one')
     for finding in (finding for each in found for finding in judge(each, subject.here)):
         yield finding._replace(status="warn") if finding.status == "FAIL" and client is None else finding
 
@@ -179,13 +179,13 @@ async def _network(loaded: LoadedSettings, tell: Tell, *, offline: bool) -> Mapp
         told = f"{name} still holds a placeholder, so it is ignored"
         tell(warn("proxy", told, "set it where the client is started, or take it out of the client's entry"))
     if address_is_wrong(loaded):  # the default has taken its place, and must not be sent what is meant for another
-        tell(skip("network", "not tried, because the address is not known"))
+        tell(skip("network", "not tried, because the configuration has errors and the address may be wrong"))
         return None
     findings, way = check_surroundings(settings.openai.base_url, trust_env=trust_env)
     for finding in findings:
         tell(finding)
     if offline or way is None:
-        why = "of --offline" if offline else "it cannot work before that is corrected"
+        why = "of --offline" if offline else "the proxy or the certificates cannot be used"
         tell(skip("network", f"not tried, because {why}"))
         return None
     return await ask_for_models(settings.openai, way, tell, trust_env=trust_env)

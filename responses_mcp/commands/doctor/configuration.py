@@ -78,8 +78,8 @@ def check_configuration(
     openai, root = settings.openai, settings.manuals.root
     yield _key(openai, entry, entries, manuals=root is not None)
     if not has_profiles(settings):
-        cure = f"'{program()} install --write --profiles' sets them apart"
-        yield ok("profiles", f"answer_quick and answer_detailed ask as answer does; {cure}")
+        cure = f"'{program()} install --write --profiles' writes a profile for each"
+        yield ok("profiles", f"answer_quick and answer_detailed use the profile of answer; {cure}")
     if sent := [f"{name} {_sent(profile)}" for name, profile in settings.model_profiles.items()]:
         yield ok("sent", "; ".join(sent))
     if openai.headers:
@@ -92,7 +92,7 @@ def check_configuration(
         if os.path.isdir(root):  # noqa: PTH112  # raises nothing; one that is missing is a warning of the configuration
             yield from _manuals(root)
             if "manuals" not in settings.toolsets:
-                yield warn("manuals", "the list of toolsets lacks them, so no client sees them", "add manuals to it")
+                yield warn("manuals", "server.toolsets lacks manuals, so no client sees them", "add manuals to it")
             yield _index(settings.manuals)
         yield from _embeddings(settings)
 
@@ -143,12 +143,12 @@ def _key(openai: OpenAISettings, entry: Entry | None, entries: Sequence[Entry], 
             return warn("key", f"{name} is not set in this shell", fix)
         fix = fix[0].lower() + fix[1:].rstrip(".")
         if manuals and (openai.api_key is None or error.unfilled):
-            return warn("key", f"{found}; the manuals work without it", fix)
+            return warn("key", f"{found}; the manuals work without a key", fix)
         return fail("key", found, fix)
     if "authorization" in headers and openai.api_key:
         return ok("key", f"{name} is set and well formed; it is not shown")
-    why = "the headers of openai.headers_env stand in for it" if openai.headers else "base_url is on this machine"
-    return ok("key", f"{name} is not set, and need not be: {why}")
+    why = "openai.headers_env sends other headers" if openai.headers else "base_url is on this machine"
+    return ok("key", f"{name} is not set and not needed, because {why}")
 
 
 def _address(openai: OpenAISettings, source: str) -> Finding:
@@ -176,7 +176,7 @@ def _manuals(root: str) -> Iterator[Finding]:
     if folder.has_files(names, unchecked):
         yield ok("manuals", told)
     else:
-        yield warn("manuals", f"{told}; there is no file of a served format", "put the manuals there as such files")
+        yield warn("manuals", f"{told}, and no file of a served format", "put manuals there, such as .md files")
 
 
 def _index(settings: ManualsSettings) -> Finding:
@@ -185,7 +185,7 @@ def _index(settings: ManualsSettings) -> Finding:
         return ok("index", "kept in memory only")
     if can_be_written(Path(settings.index_dir)):
         return ok("index", f"kept in {settings.index_dir}")
-    told = f"{settings.index_dir} cannot be written to, so each server builds the index again"
+    told = f"{settings.index_dir} cannot be written to, so each server builds its own index in memory"
     return warn("index", told, "make it a folder that you may write to, or set manuals.index_dir (MANUALS_INDEX_DIR)")
 
 

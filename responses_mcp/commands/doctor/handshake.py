@@ -84,7 +84,7 @@ def _last_line(file: IO[bytes]) -> str:
 def check_handshake(handshake: Handshake, clients: Sequence[Client], whose: str = "the server") -> Iterator[Finding]:
     """Compare what a server did with what clients expect; `whose` says in words which server that was."""
     if handshake.noise is not None:
-        cure = "find what prints there (a sitecustomize, a .pth file, a wrapper script) and let it print to stderr"
+        cure = "find what prints to stdout (a sitecustomize, a .pth file, a wrapper script) and let it print to stderr"
         yield fail("stdout", f"a line that is not a message: {handshake.noise}", cure)
         return
     yield _start(handshake, clients, whose)
@@ -112,5 +112,5 @@ def _start(handshake: Handshake, clients: Sequence[Client], whose: str) -> Findi
     hasty = [f"{each.title} (about {each.start:g} s)" for each in clients if each.start and each.start <= seconds]
     if not hasty:
         return ok("start", found)
-    fix = "give the client the installed executable, not uvx or a wrapper, or raise its limit for the start"
-    return warn("start", f"{found}; too late for {', '.join(hasty)}, where the tools are then missing", fix)
+    fix = "start the installed executable, not uvx or a wrapper, or raise the client's limit for the start"
+    return warn("start", f"{found}; {', '.join(hasty)} may give up before that and show no tools", fix)

@@ -81,7 +81,7 @@ async def ask_for_models(
             if finding.status == "FAIL":
                 return None
         return await _list_of_models(openai, way, tell, trust_env=trust_env, reply_within=reply_within)
-    tell(fail("network", f"all of it took longer than {within:g} s", "try again, or ask who runs this network"))
+    tell(fail("network", f"the checks took longer than {within:g} s", "try again, or ask who runs this network"))
     return None
 
 
@@ -179,7 +179,7 @@ def _refused(error: UpstreamError, path: str, *, with_credentials: bool) -> Find
             return warn("http", f"{path}: {found}", f'let the key read models, or try it with "{program()} ask"')
     if error.status in _NO_LIST:
         fix = f'correct the path in openai.base_url, which often ends in /v1, or try it with "{program()} ask"'
-        return warn("http", f"{path}: {error.status}; nothing is there", fix)
+        return warn("http", f"{path}: {error.status}, so no list of models is at this address", fix)
     judged = warn if isinstance(error, RateLimited) else fail
     return judged("http", f"{path}: {found}", fix)
 

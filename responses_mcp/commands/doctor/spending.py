@@ -43,12 +43,12 @@ def check_spending(settings: Settings) -> Iterator[Finding]:
 def _folder(folder: str | None) -> Finding:
     fix = "set research.state_dir (RESEARCH_STATE_DIR) to a folder that you may write to"
     if folder is None:
-        return fail("state", "there is no folder for runs and the ledger", fix)
+        return fail("state", "no folder is set for runs and the ledger", fix)
     if can_be_written(Path(folder)):
         going_on = RunsFile(Path(folder)).count_going_on()
         told = f"; {counted(going_on, 'run')} going on at the API" if going_on else ""
         return ok("state", f"runs and the ledger are kept in {folder}{told}")
-    return fail("state", f"{folder} cannot be written to, so no run is begun and nothing is recorded", fix)
+    return fail("state", f"{folder} cannot be written to, so no run starts and no call is recorded", fix)
 
 
 def can_be_written(folder: Path) -> bool:
