@@ -33,9 +33,9 @@ def offer_profiles(machine: Machine, config: PurePath | None, *, writing: bool, 
     there = next((place for place in places if Path(place).exists()), None)
     path = Path(places[0])
     if there is not None:
-        remark(f"{there} is there already and stays as it is; compare it with the example: {_source()}")
+        remark(f"{there} exists and was not changed; compare it with the example: {_source()}")
     elif not writing:
-        remark(f"{path} is not there yet. With --write, this command writes an example with three profiles to it.")
+        remark(f"{path} does not exist. With --write, this command creates it with three example profiles.")
     else:
         _write(path)
     if shown and not writing:
@@ -49,10 +49,10 @@ def _write(path: Path) -> None:
             file.write(_text())
     except OSError as error:
         raise Stop(f"{path} cannot be written ({(error.strerror or type(error).__name__).lower()}).") from error
-    say(f"{path} was written: an example with three profiles; change in it what you like.")
+    say(f"{path} was written: an example with three profiles, for you to edit.")
     profiles = load_settings({}, config_path=path).settings.model_profiles
     models = ", ".join(f"{name} now asks {profile.model}" for name, profile in profiles.items())
-    say(f"It names models of its own, which count unless a variable names another: {models}.")
+    say(f"Its models are used unless a variable such as MODEL_ANSWER names another: {models}.")
 
 
 def _text() -> str:

@@ -183,7 +183,7 @@ def _manuals(options: argparse.Namespace, machine: Machine) -> str | None:
         return None
     folder = str(_absolute(options.manuals, machine))
     if not os.path.isdir(folder):  # noqa: PTH112  # raises nothing
-        raise Stop(f"--manuals: there is no folder {folder}; name the one in which your manuals are.", code=WRONG)
+        raise Stop(f"--manuals: there is no folder {folder}; pass the folder that has your manuals.", code=WRONG)
     return folder
 
 
@@ -213,7 +213,7 @@ def _settings(said: Mapping[str, str | None], old: Entry, manuals: str | None) -
         return configured(environ, config, toolsets=toolsets, home=machine.home, windows=windows)
     except Stop as stop:
         own = [name for name in sorted({*kept} - {*machine.environ}) if any(name in each for each in stop.sentences)]
-        places = [f"{name} stands in {old.place}; correct it there." for name in own]
+        places = [f"{name} is set in {old.place}; correct it there." for name in own]
         raise Stop(*stop.sentences, *places, code=stop.code) from stop
 
 
@@ -277,17 +277,17 @@ def _change(
         write(alone)
         raise Stop(f"{path} was left alone: {problem}. If {client.title} reads it, change it by hand.") from problem
     except (ValueError, RecursionError) as error:  # half characters, numbers without end
-        raise Stop(f"{path} was left alone: the entry holds what cannot be written anew; correct that.") from error
+        raise Stop(f"{path} was left alone: the entry has a value that cannot be written back; correct it.") from error
     except OSError as error:
         denied = isinstance(error, PermissionError)
         cure = f"; make it and {path.parent} readable and writable for you" if denied else ""
         raise Stop(exhausted(error) or f"{path} cannot be written ({reason_of(error)}){cure}.") from error
     say(f"{name} was {done} {path}.")
     if kept is not None:
-        comments = "The comments that were inside it are only in the" if change.drops_comments else "The"
-        say(f"{comments} file as it was: {kept}")
+        backup = "The comments of the old entry are only in its backup" if change.drops_comments else "Backup"
+        say(f"{backup}: {kept}")
         if old.holds_key:
-            say("A key that stood in the entry is in it, too; delete it when you do not need it.")
+            say("The backup holds a key, too; delete the backup when you do not need it.")
 
 
 def _show_for_goose(name: str, entry: Mapping[str, Any], path: Path, secrets: Sequence[str]) -> None:
@@ -295,7 +295,7 @@ def _show_for_goose(name: str, entry: Mapping[str, Any], path: Path, secrets: Se
     members = {**entry, "name": name}
     lines = "".join(f"    {key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in members.items())
     write(f"extensions:\n  {name}:\n{lines}")
-    remark(f"Put this into {path}; if extensions is there already, only the lines below the first.")
+    remark(f"Put this into {path}. If the file already has extensions, leave out the first line.")
     env = {**dict.fromkeys(secrets, "a secret"), **entry.get("envs", {})}
     # The link of Goose starts no other programs than uvx, npx and docker.
     link = [
@@ -325,8 +325,8 @@ def _say_next_steps(options: argparse.Namespace, entry: Entry, settings: Setting
     reaches = entry.variables()
     for variable in () if client.writes_values else secret_variables(settings.openai):
         if entry.has_value(variable):
-            out = f"To keep it out of the file, set {variable} here, and run this again."
-            remark(f"The key stands in the entry itself. {out}")
+            out = f"To keep it out of the file, set {variable} here and run this again."
+            remark(f"The entry holds the key itself. {out}")
         elif (
             not machine.environ.get(variable)
             and not entry.is_asked(variable)
@@ -335,11 +335,11 @@ def _say_next_steps(options: argparse.Namespace, entry: Entry, settings: Setting
             alone = "; the manuals work without a key" if settings.manuals.root else ""
             remark(f"{variable} is not set here{alone}. Set it where {client.title} is started, then restart it.")
     if options.client == "gemini" and entry.said.get("trust") is not True:
-        remark("'gemini -p' offers no tool of a server that is not trusted: --trust adds that to the entry.")
+        remark("'gemini -p' offers no tools of an untrusted server. To trust this server, add --trust.")
     if options.scope == "project" and options.file is None:
         remark("The file contains paths of this machine: do not commit it.")
         if options.client == "claude-code":
-            remark('When Claude Code asks about it, choose "Use this MCP server": Enter alone declines.')
+            remark('When Claude Code asks about this server, choose "Use this MCP server": Enter alone declines.')
     if options.write:
         quoted = subprocess.list2cmdline if machine.system == "windows" else shlex.join
         remark(client.check.format(program=quoted(machine.command)))

@@ -221,7 +221,7 @@ async def test_a_key_and_settings_that_do_not_get_to_the_server_are_told_with_th
     ("client", "text", "status", "told"),
     [
         ("cursor", "{", "FAIL", ("it is not valid JSON (line 1", "is still open). Fix: correct that file.")),
-        ("cursor", '{"a": NaN}', "FAIL", ("it holds a number that is no JSON", "Fix: correct that file.")),
+        ("cursor", '{"a": NaN}', "FAIL", ("it holds a number that is not valid JSON", "Fix: correct that file.")),
         ("gemini", "null", "FAIL", ("it holds something other than one JSON object", "Fix: correct that file.")),
         (
             "codex",

@@ -211,7 +211,7 @@ def test_a_path_that_is_written_into_an_entry_is_written_from_the_root(
 
 
 def test_only_gemini_is_told_to_trust_and_says_so_until_it_is(install: Install, machine: Machine) -> None:
-    assert "--trust adds that" in install("gemini").err
+    assert "To trust this server, add --trust" in install("gemini").err
     trusted = install("gemini", "--trust", "--write")
     assert entry_in("gemini", file_of("gemini", machine).read_text(encoding="utf-8"))["trust"] is True
     assert "--trust" not in trusted.err + install("gemini").err
@@ -221,7 +221,7 @@ def test_only_gemini_is_told_to_trust_and_says_so_until_it_is(install: Install, 
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["codex", "--manuals", "gone"], "--manuals: there is no folder {}/project/gone; name the one in which your"),
+        (["codex", "--manuals", "gone"], "--manuals: there is no folder {}/project/gone; pass the folder that has"),
         (["codex", "--toolsets", "manuals"], "manuals.root"),
         (["codex", "--toolsets", "nonsense"], "nonsense"),
         (["cursor", "--trust"], "Cursor has no setting for trust; leave --trust out."),
@@ -266,7 +266,7 @@ def test_all_else_in_a_file_stays_byte_for_byte_and_a_copy_is_kept(
     assert (b"\n" in added.replace(b"\r\n", b"")) is ("\r\n" not in text)
     kept = path.with_name(f"{path.name}.bak")
     assert kept.read_bytes() == before
-    assert f"The file as it was: {kept}" in done.out
+    assert f"Backup: {kept}" in done.out
 
 
 PROGRAM = "/opt/x/bin/openai-responses-mcp"
@@ -304,7 +304,7 @@ def test_what_its_owner_added_to_an_entry_stays(  # noqa: PLR0917
 def test_a_wrong_setting_in_an_entry_is_told_with_its_place(install: Install, machine: Machine) -> None:
     path = put_entry("cursor", machine, {"command": PROGRAM, "env": {"OPENAI_API_TIMEOUT": "soon"}})
     done = install("cursor", "--write")
-    told = f"OPENAI_API_TIMEOUT stands in openai-responses in {path}; correct it there.\n"
+    told = f"OPENAI_API_TIMEOUT is set in openai-responses in {path}; correct it there.\n"
     assert (done.code, done.out, done.err.endswith(told)) == (2, "", True)
     assert install("cursor", "--write", OPENAI_API_TIMEOUT="90000").code == 0
 
@@ -317,11 +317,11 @@ def test_a_key_in_an_entry_stays_until_the_variable_is_set_that_takes_its_place(
     shown, done = install(client), install(client, "--write")
     assert entry_in(client, path.read_text(encoding="utf-8"))["env"] == {"OPENAI_API_KEY": "sk-of-the-owner"}
     for each in (shown, done):
-        assert "The key stands in the entry itself. To keep it out of the file, set OPENAI_API_KEY here" in each.err
+        assert "The entry holds the key itself. To keep it out of the file, set OPENAI_API_KEY here" in each.err
         assert "is not set here" not in each.err
     again = install(client, "--write", OPENAI_API_KEY=KEY)
     assert entry_in(client, path.read_text(encoding="utf-8"))["env"] == {"OPENAI_API_KEY": reference}
-    assert "A key that stood in the entry is in it, too; delete it when you do not need it." in again.out
+    assert "The backup holds a key, too; delete the backup when you do not need it." in again.out
     assert "sk-of-the-owner" not in shown.text + done.text + again.text
     assert "delete it" not in install(client, "--write", "--toolsets", "answer,search", OPENAI_API_KEY=KEY).out
 
@@ -402,7 +402,7 @@ def test_comments_inside_an_entry_are_told_to_be_in_the_copy_only(
     client: str, text: str, way: str, install: Install, machine: Machine
 ) -> None:
     path = put(file_of(client, machine), text)
-    assert f"The comments that were inside it are only in the file as it was: {path}.bak" in install(client, way).out
+    assert f"The comments of the old entry are only in its backup: {path}.bak" in install(client, way).out
     after = path.read_text(encoding="utf-8")
     assert ("first" in after, "why" in after) == (True, False)
 
@@ -432,7 +432,7 @@ def test_what_an_entry_says_to_this_server_is_kept_unless_it_is_given_anew(
     said = install(client, "--write", "--toolsets", "answer,research", "--manuals", str(tmp_path / "others"))
     words = CLIENTS[client].words_in(entry_in(client, file_of(client, machine).read_text("utf-8")))
     assert words[1:] == ["--stdio", "--config", str(config), "--toolsets", "answer,research,manuals"]
-    assert f"The file as it was: {file_of(client, machine)}.bak" in said.out
+    assert f"Backup: {file_of(client, machine)}.bak" in said.out
 
 
 @pytest.mark.parametrize("client", ["claude-desktop", "zed"])
@@ -469,7 +469,7 @@ def test_what_was_added_can_be_removed_and_all_else_stays_byte_for_byte(
     kept = f"{path}.bak2"
     assert (done.code, done.out) == (
         0,
-        f"openai-responses was removed from {path}.\nThe file as it was: {kept}\n",
+        f"openai-responses was removed from {path}.\nBackup: {kept}\n",
     )
     assert path.read_bytes() == text.encode()
     assert Path(kept).read_bytes() == with_it
@@ -524,13 +524,13 @@ def test_the_example_with_three_profiles_is_written_once_and_never_over_a_file(
     path = Path(machine.home) / ".config/openai-responses-mcp/config.yaml"
     example = (ROOT / "config/config.yaml.example").read_text(encoding="utf-8")
     shown = install("--profiles")
-    assert (shown.out, f"{path} is not there yet." in shown.err, path.exists()) == (example, True, False)
+    assert (shown.out, f"{path} does not exist." in shown.err, path.exists()) == (example, True, False)
     assert f"{path} was written" in install("cursor", "--write", "--profiles").out
     assert path.read_text(encoding="utf-8") == example
     put(path, "{}")
     again = install("--write", "--profiles")
     assert (again.code, again.out, path.read_text(encoding="utf-8")) == (0, "", "{}")
-    assert f"{path} is there already and stays as it is" in again.err
+    assert f"{path} exists and was not changed" in again.err
 
 
 def test_goose_whose_file_is_not_changed_gets_a_block_and_a_link(install: Install, machine: Machine) -> None:
@@ -631,7 +631,7 @@ def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
     path = put(tmp_path / "a.json", "1")
     file = ClientFile(path)
     put(path, "2")
-    with pytest.raises(Unmergeable, match="changed meanwhile"):
+    with pytest.raises(Unmergeable, match="another program changed it meanwhile"):
         file.replace("3")
     assert os.listdir(tmp_path) == ["a.json"]
     assert path.read_text(encoding="utf-8") == "2"

@@ -56,7 +56,7 @@ class CodexTable:
         except Unmergeable:
             after = {}
         if {container: {}, **after} != {**self._root, container: {**others, **ours}}:
-            raise Unmergeable(f"[{container}.{name}] is no table of its own; change the entry by hand")
+            raise Unmergeable(f"[{container}.{name}] is not a separate table; change the entry by hand")
         return change
 
     def _cut(self, block: str) -> Change:

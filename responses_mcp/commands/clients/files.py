@@ -77,7 +77,7 @@ class ClientFile:
             rights = _NEW if self._status is None and not private else _NOBODY_ELSE
             temporary = self._written(".new", content, rights, undo)
             if _read(self._path)[1] != self._content:
-                raise Unmergeable("it has been changed meanwhile; run this again")
+                raise Unmergeable("another program changed it meanwhile; run this again")
             temporary.replace(self._path)
             undo.pop_all()
         return kept

@@ -62,7 +62,7 @@ class JsonDocument:
         text = f"{self._text[:start]}{new}{self._text[end:]}"
         again = JsonDocument(text, container=self._container, name=self._name, dialect=self._dialect)
         if again.root != {**self.root, self._container: {**self.entries, self._name: entry}}:
-            raise Unmergeable("it is written in a way that was not understood; add the entry by hand")
+            raise Unmergeable("this program cannot edit its layout; add the entry by hand")
         return Change(text, drops_comments=self._text[start:end] != self._uncommented[start:end])
 
     def removed(self) -> Change:
@@ -74,7 +74,7 @@ class JsonDocument:
         again = JsonDocument(text, container=self._container, name=self._name, dialect=self._dialect)
         others = {name: self.entries[name] for name in self.entries if name != self._name}
         if again.root != {**self.root, self._container: others}:
-            raise Unmergeable("it is written in a way that was not understood; remove the entry by hand")
+            raise Unmergeable("this program cannot edit its layout; remove the entry by hand")
         return Change(text, drops_comments=any(self._text[a:b] != self._uncommented[a:b] for a, b in cuts))
 
     def _cuts(self) -> list[tuple[int, int]]:
@@ -175,7 +175,7 @@ def _object_in(text: str) -> dict[str, Any]:
         where = f"line {error.lineno}, column {error.colno}"
         raise Unmergeable(f"it is not valid JSON ({where}: {_fault(text, error)}); correct that") from error
     except (ValueError, RecursionError) as error:
-        raise Unmergeable("it holds a number that is no JSON, or is nested too deeply") from error
+        raise Unmergeable("it holds a number that is not valid JSON, or is nested too deeply") from error
     if root is None:
         raise Unmergeable("it holds something other than one JSON object")
     return root
@@ -187,7 +187,7 @@ def _fault(text: str, error: json.JSONDecodeError) -> str:
     if not rest and error.msg != "Extra data":
         return "the file ends there, and a bracket is still open"
     if text.startswith(("//", "/*"), error.pos):
-        return "a comment, which may not stand there"
+        return "a comment, which is not allowed there"
     if rest[:1] in {"}", "]"} and "," in {text[error.pos : error.pos + 1], text[: error.pos].rstrip(" \t\r\n")[-1:]}:
         return "a comma too many"
     return error.msg[:1].lower() + error.msg[1:]

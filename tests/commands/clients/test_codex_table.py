@@ -116,7 +116,7 @@ def test_a_file_that_is_no_toml_is_refused(text: str, words: str) -> None:
     ],
 )
 def test_an_entry_that_is_no_table_of_its_own_is_left_alone(text: str) -> None:
-    with pytest.raises(Unmergeable, match="is no table of its own; change the entry by hand"):
+    with pytest.raises(Unmergeable, match="is not a separate table; change the entry by hand"):
         document(text).changed(ENTRY)
 
 
@@ -164,7 +164,7 @@ def test_tables_below_it_go_too_and_comments_above_the_next_one_stay() -> None:
     ],
 )
 def test_an_entry_that_is_no_table_of_its_own_is_left_to_its_owner(text: str) -> None:
-    with pytest.raises(Unmergeable, match="is no table of its own; change the entry by hand"):
+    with pytest.raises(Unmergeable, match="is not a separate table; change the entry by hand"):
         document(text).removed()
 
 
