@@ -121,9 +121,9 @@ def _not_known(words: Sequence[str], options: Sequence[str], argv: Sequence[str]
 
     redact, word = keys_out_of(argv), words[0]
     if command := next((each for each in words if each in COMMANDS and argv[0].startswith("-")), None):
-        return f"put {command} first, and its options behind it: {program()} {command} …"
+        return f"put {command} first and its options after it: {program()} {command} …"
     if any(redact(each) != each for each in words):
-        return "what looks like a secret is no command, and not shown; a key goes into OPENAI_API_KEY"
+        return "an argument looks like a secret and is not shown; put a key into OPENAI_API_KEY"
     return redact(no_option(word, options) if word.startswith("-") else no_command(word, COMMANDS))
 
 

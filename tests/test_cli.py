@@ -132,7 +132,7 @@ def test_a_key_on_the_command_line_is_not_shown_again_and_told_where_it_belongs(
     told = capsys.readouterr().err
     assert "canary" not in told
     assert (
-        "openai-responses-mcp: error: what looks like a secret is no command, and not shown; a key goes into OPENAI_API_KEY"
+        "openai-responses-mcp: error: an argument looks like a secret and is not shown; put a key into OPENAI_API_KEY"
         in told
     )
 

@@ -29,7 +29,7 @@ def build_parser() -> Parser:
         description="Answer a question, with a search of the web when needed, and name the sources.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument("question", metavar="QUESTION", nargs="*", help="what to ask; - adds what stdin says")
+    parser.add_argument("question", metavar="QUESTION", nargs="*", help="what to ask; - adds the text on stdin")
     profile = parser.add_mutually_exclusive_group()
     for name, summary in (("detailed", "thorough, for comparisons and research"), ("quick", "fast and short")):
         profile.add_argument(
@@ -90,7 +90,7 @@ class WrittenAnswer:
     def take(self, piece: str) -> None:
         """Show the next piece of the text."""
         if not piece and self._shown:
-            say_text("\n\n--- it broke off; once more: ---\n\n")
+            say_text("\n\n--- the answer broke off; starting again: ---\n\n")
             self._shown = ""
         self._show(piece if self._shown else piece.lstrip())
 
@@ -98,7 +98,7 @@ class WrittenAnswer:
         """Show what is missing of the whole `text`; all of it, below a line, if it is not what was shown."""
         bare = self._shown.rstrip()
         if not text.startswith(bare):
-            self._show(f"\n\n--- in its final form: ---\n\n{text}")
+            self._show(f"\n\n--- the answer in its final form: ---\n\n{text}")
         elif text.startswith(self._shown):
             self._show(text[len(self._shown) :])
         else:  # with fewer blank lines

@@ -72,7 +72,7 @@ def run_question(
     else:
         show(result)
     if result.masked:
-        remark(f"Not sent, but masked in the question: {told(result.masked)}.")
+        remark(f"Masked in the question before it was sent: {told(result.masked)}.")
     if result.usage is not None and result.usage.counted and on_terminal(sys.stderr):
         remark(used_in_words(result.usage.as_json()))
 
@@ -86,7 +86,7 @@ def question(words: Sequence[str]) -> str:
     given = _read_stdin() if _STDIN in words or not (words or on_terminal(sys.stdin)) else ""
     text = "\n\n".join(filter(None, (said, given)))
     if not text:
-        raise Stop("There is nothing to ask; give it in quotation marks, or on stdin.", code=WRONG)
+        raise Stop("There is nothing to ask; pass it in quotation marks or on stdin.", code=WRONG)
     return text
 
 

@@ -65,7 +65,7 @@ async def _demo() -> None:
     except (EOFError, trio.BrokenResourceError) as error:
         raise Stop("the server ended early; 'openai-responses-mcp doctor' says why.") from error
     except trio.TooSlowError as error:
-        raise Stop(f"nothing came for {BOUND:.0f} s; try again on a less busy machine.") from error
+        raise Stop(f"the server wrote nothing for {BOUND:.0f} s; try again on a less busy machine.") from error
     if code or not unanswered:
         raise Stop(code=FAILED)
 

@@ -51,10 +51,10 @@ async def embed(
     if free:
         tell(f"{what}; wordllama makes them on this machine.")
     else:
-        cost = "for a price not known here" if dollars is None else f"about ${dollars:.2f} at OpenAI's list price"
+        cost = "at an unknown price" if dollars is None else f"about ${dollars:.2f} at OpenAI's list price"
         tell(f"{what} for {chosen.model}, {cost}. The text is sent to {address_of(settings)}.")
     if not free and not options.yes:
-        tell("Nothing was sent; add --yes to go on.")
+        tell("Nothing was sent; add --yes to send the text.")
         return document
     refused: list[Place] = []
     why = ""
@@ -77,8 +77,8 @@ async def embed(
         shown = ", ".join(map(str, refused[:_MOST_LISTED]))
         more = f" and {len(refused) - _MOST_LISTED:,} more" if len(refused) > _MOST_LISTED else ""
         raise Stop(
-            f"{counted(len(refused), 'section')} got no vectors, because the provider refused the text: {shown}{more}.",
-            f"{why} Shorten them, or use a model that takes longer texts.",
+            f"The provider refused {counted(len(refused), 'section')}, which got no vectors: {shown}{more}.",
+            f"{why} Shorten these sections, or use a model with a larger input limit.",
             details={"refused": [each._asdict() for each in refused]},
         )
     return document

@@ -56,12 +56,12 @@ _MOST_HITS: Final = 50
 _SEARCH_SECONDS: Final = 60
 _WHY: Final = {  # of the reasons that do not say it themselves
     "too_large": "larger than manuals.max_file_bytes",
-    "locked": "another process holds the lock of the index and does nothing",
+    "locked": "another process holds the lock of the index",
     "format_not_served": "of a format that is not served; convert it to .md",
     NEEDS_EXTRA: f"PDF; {installing('documents')}",
     "not_text": "not text in UTF-8, UTF-16 with a mark, EUC-JP, Shift_JIS, EUC-KR, "
     "GB18030 or Windows-1252; save it as UTF-8",
-    "time_budget": "no time was left; run 'manuals index' first",
+    "time_budget": "the search ran out of time; run 'manuals index' first",
 }
 _COMMANDS: Final = ("index", "find", "read", "ls")
 
@@ -80,7 +80,7 @@ class _Opened:
         if names := self.folder.manuals():
             return names
         raise Stop(
-            f"There are no manuals in {self.root}; put each, as files of a served format, into its own folder there.",
+            f"There are no manuals in {self.root}; put each manual into a folder of its own there.",
             *_about_links(self.root),
         )
 
@@ -124,7 +124,7 @@ def _run(options: argparse.Namespace) -> int | None:
         code: int | None = options.work(opened)
         return code
     except EmbeddingFailed as error:
-        raise Stop(f"{error} What is done is kept; run it again to continue.") from error
+        raise Stop(f"{error} Finished sections are kept; run the command again to continue.") from error
     except ManualsError as error:
         code = WRONG if error.code == "invalid_parameter" else FAILED
         raise Stop(opened.told(error), code=code) from error
@@ -183,7 +183,7 @@ def _index(opened: _Opened) -> int | None:
             code=WRONG,
         )
     if options.embed and why is not None:
-        raise Stop(f"--embed: the vectors would be lost with the index, which is in memory only ({why}).", code=WRONG)
+        raise Stop(f"--embed: vectors cannot be kept, because the index is in memory only ({why}).", code=WRONG)
     return _with_manuals(opened, lambda manuals, _: _update(manuals, opened, why))
 
 
@@ -216,7 +216,7 @@ async def _update(manuals: Manuals, opened: _Opened, why: str | None) -> int | N
     elif why is None and reports:
         say(f"The index is in {_index_file(opened.settings.manuals)}.")
     elif reports:
-        say(f"The index was in memory only, and is gone ({why}).")
+        say(f"The index was in memory only and was not saved ({why}).")
     return FAILED if errors else None
 
 
@@ -308,12 +308,12 @@ async def _search(manuals: Manuals, embedder: Embedder | None, opened: _Opened, 
     if found.note:
         say(found.note)
     if found.others:
-        say(f"{in_words(found.others)}; convert what is to be searched to .md.".capitalize())
+        say(f"{in_words(found.others)}; convert those to search to .md.".capitalize())
     for each in found.unsearched[:_MOST_LISTED]:
         say(f"Not searched in {each.manual_id}: {each.number} ({_why(each.reason)}).")
     if found.unsearched:
         more = f"all {len(found.unsearched):,} reasons, and " if len(found.unsearched) > _MOST_LISTED else ""
-        say(f"To see {more}which they are: {opened.command('index')}")
+        say(f"To see {more}the files: {opened.command('index')}")
     if found.rows:
         best = found.rows[0]
         say(f"Read it: {opened.command('read', f'{best.manual_id}/{best.path}:{best.match_line or best.line}')}")
@@ -401,7 +401,7 @@ async def _show(manuals: Manuals, options: argparse.Namespace, manual: str, path
     result, end = section
     if line not in (None, end.line):
         where = "begins before it" if end.line < line else "comes next"
-        remark(f"line {line} is no heading; this is the section that {where}, on line {end.line}.")
+        remark(f"line {line} is not a heading; this is the section that {where}, on line {end.line}.")
     if options.json:
         say_json({**result, "ref": {"manual_id": end.manual_id, "path": end.path, "start_line": end.line}})
     else:
@@ -427,7 +427,7 @@ def _say_read(text: str, replaced: int) -> None:
     if not text:
         remark("the file is empty.")
     if replaced:
-        remark(f"the file is not all valid UTF-8; {counted(replaced, 'place')} of it had to be replaced.")
+        remark(f"the file has invalid UTF-8, which was replaced in {counted(replaced, 'place')}.")
 
 
 # The command line
@@ -499,7 +499,7 @@ def build_parser() -> Parser:
         "ls [MANUAL [FOLDER]]",
         _ls,
         "list the manuals, or what is in one",
-        "Also how many files there are, and how many that are not served.",
+        "Counts the files, and those that are not served.",
         "ls guide auth",
     )
     listing.add_argument("place", metavar="MANUAL", nargs="*", help="a manual, or a folder in it (default: list all)")

@@ -65,16 +65,16 @@ def build_parser() -> Parser:
         "this ends: Ctrl-C leaves it and prints its id, a second Ctrl-C cancels it.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument("question", metavar="QUESTION", nargs="*", help="what to research; - is what stdin says")
+    parser.add_argument("question", metavar="QUESTION", nargs="*", help="what to research; - reads it from stdin")
     parser.add_argument("--effort", metavar="E", choices=EFFORTS, help="quick, standard (the default) or deep")
     parser.add_argument("--domains", metavar="A,B", action="append", help="search only these sites")
     parser.add_argument("--stores", metavar="A,B", action="append", help="search these of research.stores, too")
-    parser.add_argument("--schema", metavar="FILE", help="JSON Schema of the answer, which is JSON then")
+    parser.add_argument("--schema", metavar="FILE", help="JSON Schema; the answer is then JSON that fits it")
     parser.add_argument(
         "--continue", dest="continue_from", metavar="RUN", type=not_blank, help="follow up a run that has an answer"
     )
     parser.add_argument("--label", metavar="TEXT", type=not_blank, help="a name for the run, for the list")
-    parser.add_argument("--fresh", action="store_true", help="ask anew though a run about the same is going on")
+    parser.add_argument("--fresh", action="store_true", help="start a new run even if the same question has one")
     parser.add_common_options("as the tools return it")
     return parser
 
@@ -104,7 +104,7 @@ def run(argv: Sequence[str]) -> int:
         options, work = parser.parse_words(argv), _research
         words: list[str] = [] if "--" in argv else options.question
         if words and (words[0] in _RUNS or words[-1].startswith("run_")):  # perhaps not a question to pay for
-            parser.error(f"put list, show or cancel first: {NAME} research show RUN; to ask it, put -- before it")
+            parser.error(f"put list, show or cancel first: {NAME} research show RUN; to ask these words, put -- first")
     return run_command(lambda: work(options, _settings(options)), as_json=options.json)
 
 
@@ -154,7 +154,7 @@ def _research(options: argparse.Namespace, settings: Settings) -> int:
         return _show(ended[0], as_json=options.json)
     except* KeyboardInterrupt:  # where nobody listens for it any more, or not yet
         for run_id in asked:
-            said = f"What became of the run: {program()} research show {run_id}"
+            said = f"To see how the run ended: {program()} research show {run_id}"
             remark(said, begin="\r" if on_terminal(sys.stderr) else "")
         raise
 
@@ -171,7 +171,7 @@ async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
         view = await research.result(run_id)
         if not view.running:
             return view
-        lives_on = "" if view.durable else " The API does not keep it: it ends with this command."
+        lives_on = "" if view.durable else " The API does not keep the run: it ends with this command."
         remark(f"Leaving the run. Press Ctrl-C again to cancel it.{lives_on}")
         seconds = _ID_COMES if view.stage == "asking" and view.durable else _SECOND_THOUGHT
         after = await _unless_interrupted(interrupts, partial(research.result, run_id, wait_seconds=seconds))
@@ -181,10 +181,10 @@ async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
             return after
         if after.stage == "waiting":
             await research.cancel(run_id)
-            said = "The API was not asked yet, so the run ends with this command, and costs nothing; ask again."
+            said = "No request was sent yet, so the run ends with this command and costs nothing; ask again."
             raise Stop(said, code=INTERRUPTED)
         if after.stage == "asking" or not after.durable:
-            said = "The run ends with this command, as its id is not known; it was sent, and may cost something."
+            said = "The run ends with this command, since it cannot be looked up later; it may cost something."
             remark(said)  # now, as another Ctrl-C may come while this is left
             raise Stop(code=INTERRUPTED, details={"message": said})
     raise Stop(f"The run goes on without this command: {program()} research show {run_id}", code=INTERRUPTED)
@@ -195,7 +195,7 @@ async def _cancelled(research: Research, run_id: str, interrupts: AsyncIterator[
     view = await _unless_interrupted(interrupts, partial(research.cancel, run_id, on_phase=watch.tell))
     if view is None:
         watch.end()
-        said = f"The API has not confirmed the cancel yet; what became of the run: {program()} research show {run_id}"
+        said = f"The API has not confirmed the cancel yet. To see how the run ended: {program()} research show {run_id}"
         remark(said)  # now, as another Ctrl-C may come while this is left
         raise Stop(code=INTERRUPTED, details={"message": said})
     return view
@@ -226,9 +226,9 @@ def _schema(name: str) -> Mapping[str, Any]:
     except OSError as error:
         raise Stop(f"{name} cannot be read ({error.strerror}).", code=WRONG) from error
     except (ValueError, RecursionError):
-        raise Stop(f"{name} is no JSON; pass a file with a JSON Schema.", code=WRONG) from None
+        raise Stop(f"{name} is not JSON; pass a file with a JSON Schema.", code=WRONG) from None
     if not isinstance(schema, dict):
-        raise Stop(f"{name} has no JSON object; pass a file with a JSON Schema.", code=WRONG)
+        raise Stop(f"{name} holds no JSON object; pass a file with a JSON Schema.", code=WRONG)
     return cast("Mapping[str, Any]", schema)
 
 
@@ -266,7 +266,7 @@ def _list(options: argparse.Namespace, settings: Settings) -> int:
         remark(f"There are no runs from the last {days} days with this key and address.")
     going_on = sum(each["status"] == "running" for each in runs)
     if going_on:
-        remark(f"{counted(going_on, 'run', 's')} going on at the API, with or without a server.")
+        remark(f"{counted(going_on, 'run', 's')} going on at the API, even if their server has ended.")
     return OK
 
 
@@ -287,7 +287,7 @@ def _cancel(options: argparse.Namespace, settings: Settings) -> int:
     elif view.status == "cancelled" or view.may_go_on:
         say(view.error or "The run was cancelled.")
     else:
-        say(f"The run had ended already: {view.status}.")
+        say(f"The run had already ended: {view.status}.")
     return FAILED if view.may_go_on else OK
 
 

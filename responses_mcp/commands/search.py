@@ -29,7 +29,7 @@ def build_parser() -> Parser:
         description="Search the web, and list the pages that fit best, each with what it says.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument("query", metavar="QUERY", nargs="*", help="what to look for; - is what stdin says")
+    parser.add_argument("query", metavar="QUERY", nargs="*", help="what to look for; - reads it from stdin")
     parser.add_argument(
         "--limit",
         metavar="N",
@@ -74,6 +74,6 @@ def _show(found: SearchResults) -> None:
     if not found.results:
         say("Nothing found.")
     elif found.total_count > len(found.results):
-        say(f"These are {len(found.results)} of {found.total_count} pages; list more with --limit.")
+        say(f"Showing {len(found.results)} of {found.total_count} pages; list more with --limit.")
     if found.dropped:
-        remark(f"Left out, because the search itself had not found it: {counted(found.dropped, 'link')}.")
+        remark(f"Left out {counted(found.dropped, 'link')} that the web search had not found.")

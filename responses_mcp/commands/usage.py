@@ -36,7 +36,7 @@ def build_parser() -> Parser:
     """Return the parser of this command."""
     parser = parser_of(
         "usage",
-        description="Show what the calls of the last days used and cost, if they were written down\n"
+        description="Show what the calls of the last days used and cost, if they were recorded\n"
         "(usage.ledger). Costs are estimates; days are those of UTC.",
         epilog=_EXAMPLES,
     )
@@ -61,8 +61,8 @@ def _usage(options: argparse.Namespace) -> None:
     # Without the setting here, a client's entry may have it.
     if folder is None or not (settings.usage.ledger or os.path.exists(os.path.join(folder, FILE))):  # noqa: PTH110, PTH118  # raises nothing
         raise Stop(
-            "There is no ledger. Set usage.ledger to true (USAGE_LEDGER=1), for the server as well: then what is "
-            "asked from then on is written down.",
+            "There is no ledger. Set usage.ledger to true (USAGE_LEDGER=1), for the server as well; "
+            "later calls are recorded.",
             code=WRONG,
         )
     try:
@@ -73,7 +73,7 @@ def _usage(options: argparse.Namespace) -> None:
         shown = [_as_json(row, options.by) for row in rows or ()]
         say_json({"days": options.days, "by": options.by, "rows": shown})
     elif not rows:
-        say(f"No call was written down in the last {options.days} days.")
+        say(f"No call was recorded in the last {options.days} days.")
     else:
         _say_table(rows, options.by)
 
@@ -103,7 +103,7 @@ def _say_table(rows: Sequence[Row], by: str) -> None:
         say(f"The price of {counted(total.unpriced, 'call')} is not known; add it under `prices`.")
     if total.guessed > 0:
         those = f"for {counted(total.unsettled, 'call')} that still run or ended without a known cost"
-        say(f"{dollars(total.guessed)} of the cost is a guess, {those}.")
+        say(f"{dollars(total.guessed)} of the cost is an estimate, {those}.")
 
 
 def _cells(row: Row) -> tuple[str, ...]:

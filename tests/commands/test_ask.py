@@ -170,8 +170,8 @@ async def test_text_that_is_not_utf_8_is_read_as_the_system_writes_it(
         ([], b"a\0b", 2, "stdin is not text in UTF-8; save it as UTF-8 first."),
         (["-"], "天気は？".encode("cp932"), 2, "stdin is not text in UTF-8; save it as UTF-8 first."),
         ([], b"x" * (2**20 + 1), 1, "stdin has more than 1 MiB; pass the part that matters."),
-        (["-"], b" \n", 2, "There is nothing to ask; give it in quotation marks, or on stdin."),
-        (["  "], b"the next line of a loop", 2, "There is nothing to ask; give it in quotation marks, or on stdin."),
+        (["-"], b" \n", 2, "There is nothing to ask; pass it in quotation marks or on stdin."),
+        (["  "], b"the next line of a loop", 2, "There is nothing to ask; pass it in quotation marks or on stdin."),
     ],
     ids=["binary", "not UTF-8", "too much", "nothing", "a blank question"],
 )
@@ -195,7 +195,7 @@ async def test_a_secret_that_was_masked_is_told(api: FakeApi, command: Command) 
     secret = "ghp_" + "a1B2c3D4e5" * 4
     code, out, err = await command("ask", f"Is {secret} a token?", "--json")
     assert (code, json.loads(out)["masked"]) == (0, {"GitHub token": 1})
-    assert "Not sent, but masked in the question: GitHub token." in err
+    assert "Masked in the question before it was sent: GitHub token." in err
     assert secret not in out + err + asked(api)
 
 

@@ -63,12 +63,12 @@ async def test_without_yes_and_a_terminal_it_only_says_what_it_would_send_and_co
         "40 sections without vectors, about 1,067 tokens for text-embedding-3-small, about $0.00 at OpenAI's "
         f"list price. The text is sent to {api.base_url}."
     )
-    assert lines[2] == "Nothing was sent; add --yes to go on."
+    assert lines[2] == "Nothing was sent; add --yes to send the text."
     assert api.requests == []
     assert stored(tmp_path) == 0
     monkeypatch.setenv("MANUALS_EMBEDDINGS_MODEL", "nomic-embed-text")
     _, out, _ = await manuals("index", "--embed")
-    assert "tokens for nomic-embed-text, for a price not known here." in out
+    assert "tokens for nomic-embed-text, at an unknown price." in out
 
 
 async def test_with_yes_it_sends_each_text_once_and_json_has_what_was_done_as_data(
@@ -101,7 +101,7 @@ async def test_a_failure_says_why_and_what_to_do_and_the_next_run_sends_the_rest
     code, _, err = await manuals("index", "--embed", "--yes")
     assert code == 1
     assert err.startswith("openai-responses-mcp: The embeddings endpoint failed: The API refused the key (401")
-    assert err.endswith("What is done is kept; run it again to continue.\n")
+    assert err.endswith("Finished sections are kept; run the command again to continue.\n")
     assert KEY not in err
     code, _, _ = await manuals("index", "--embed", "--yes")
     assert (code, stored(tmp_path)) == (0, SECTIONS)
@@ -135,7 +135,7 @@ async def test_while_another_process_fills_the_index_nothing_is_sent_and_that_is
             "MANUALS_EMBEDDINGS_PROVIDER=none",
             "set manuals.embeddings.provider (MANUALS_EMBEDDINGS_PROVIDER) to api or wordllama",
         ),
-        ("MANUALS_IN_MEMORY=true", "the vectors would be lost with the index, which is in memory only"),
+        ("MANUALS_IN_MEMORY=true", "vectors cannot be kept, because the index is in memory only"),
     ],
 )
 async def test_it_ends_at_once_where_nothing_could_come_of_it(
@@ -197,7 +197,7 @@ async def test_a_section_that_is_refused_is_named_and_all_others_get_their_vecto
     assert stored(tmp_path) == SECTIONS + 1  # that of the other manual is there, too
     assert f"{SECTIONS + 1} sections got vectors.\n" in out
     assert "run it again" not in out + err
-    assert "1 section got no vectors, because the provider refused the text: guide/7.md:5." in err
+    assert "The provider refused 1 section, which got no vectors: guide/7.md:5." in err
     assert "(400): This model's maximum context length is 512 tokens." in err
     sent = len(api.requests)
     code, out, _ = await manuals("index", "--embed", "--yes", "--json")

@@ -123,7 +123,7 @@ def test_index_and_find_say_what_is_not_indexed_and_why(
     out = output(manuals("find", "token", "--manual", "guide"))
     assert "Not searched in guide: 1 file (larger than manuals.max_file_bytes).\n" in out
     assert f"Not searched in guide: 1 file ({why}).\n" in out
-    assert "To see which they are: openai-responses-mcp manuals index\n" in out
+    assert "To see the files: openai-responses-mcp manuals index\n" in out
 
 
 def test_index_says_why_it_is_in_memory(manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,10 +131,10 @@ def test_index_says_why_it_is_in_memory(manuals: Command, tmp_path: Path, monkey
     monkeypatch.setenv("MANUALS_INDEX_DIR", str(tmp_path / "file"))
     code, out, err = manuals("index")
     assert code == 0
-    assert "in memory only, and is gone (" in out
+    assert "in memory only and was not saved (" in out
     assert err.startswith("manuals: the index is kept in memory")
     monkeypatch.setenv("MANUALS_IN_MEMORY", "true")
-    assert output(manuals("index")).endswith("and is gone (manuals.in_memory is on).\n")
+    assert output(manuals("index")).endswith("and was not saved (manuals.in_memory is on).\n")
 
 
 def test_index_as_json_is_one_document(manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,7 @@ def test_a_find_of_nothing_says_what_else_lies_in_the_manuals(manuals: Command, 
     write(root / "guide/wifi.abc", "<p>unicorns</p>")
     write(root / "plant/old.xyz", "unicorns")
     nothing = "Nothing that was searched matches; try other words.\n"
-    cure = "; convert what is to be searched to .md.\n"
+    cure = "; convert those to search to .md.\n"
     told = f"{nothing}2 files of other formats are not served (1 .abc, 1 .xyz){cure}"
     assert output(manuals("find", "unicorns")) == told
     told = f"{nothing}1 file of another format is not served (1 .xyz){cure}"
@@ -414,9 +414,9 @@ def test_read_shows_the_section_of_a_place_with_its_sub_sections(manuals: Comman
         ("errors.json:3", '  "E43": "表示できない"\n}\n'),
     ):
         assert output(manuals("read", f"guide/{place}")) == output(manuals("read", "guide", place)) == text
-    said = "line 8 is no heading; this is the section that begins before it, on line 5.\n"
+    said = "line 8 is not a heading; this is the section that begins before it, on line 5.\n"
     assert manuals("read", "guide/auth/tokens.md:8") == (0, LIFETIME, said)
-    said = "line 2 is no heading; this is the section that begins before it, on line 1.\n"
+    said = "line 2 is not a heading; this is the section that begins before it, on line 1.\n"
     for name in ("none.md", "late.md"):
         assert manuals("read", f"guide/{name}:2") == (0, "first\nsecond\n", said)
     place = output(manuals("find", "rotate signing keys")).splitlines()[1].split()[0]
@@ -451,7 +451,7 @@ def test_read_says_when_bytes_were_replaced(manuals: Command, root: Path) -> Non
     for more in ([], ["--all"]):
         code, out, err = manuals("read", "guide", "latin.md", *more)
         assert (code, out) == (0, "# ふとんの出し方\nCaf\ufffd\n")
-        assert err == "the file is not all valid UTF-8; 1 place of it had to be replaced.\n"
+        assert err == "the file has invalid UTF-8, which was replaced in 1 place.\n"
 
 
 def test_nothing_in_a_manual_steers_the_terminal(manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from responses_mcp import cli
 
-FIRST = "put list, show or cancel first: openai-responses-mcp research show RUN; to ask it, put -- before it"
+FIRST = "put list, show or cancel first: openai-responses-mcp research show RUN; to ask these words, put -- first"
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ FIRST = "put list, show or cancel first: openai-responses-mcp research show RUN;
         ),
         ("manuals ls --rooot x", "manuals ls: error: there is no option --rooot; did you mean --root?"),
         ("usage more", "usage: error: unrecognized arguments: more"),
-        ("--json ask why", "put ask first, and its options behind it: openai-responses-mcp ask …"),
+        ("--json ask why", "put ask first and its options after it: openai-responses-mcp ask …"),
         ("research --json list", FIRST),
         ("research --effort deep show run_1", FIRST),
         ("research why --continue ", "argument --continue: is empty; is a variable in it not set?"),
@@ -52,7 +52,7 @@ FIRST = "put list, show or cancel first: openai-responses-mcp research show RUN;
         ("ask --OPENAI-KEY sk-canary why", "there is no option --OPENAI-KEY; the key goes into OPENAI_API_KEY"),
         ("ask --monkey why", "there is no option --monkey; put -- before words that begin with -"),
         ("doctor sk-canary-0123456789abcdef", "unrecognized arguments: [redacted]"),
-        ("--api-key=my-canary ask why", "put ask first, and its options behind it: openai-responses-mcp ask …"),
+        ("--api-key=my-canary ask why", "put ask first and its options after it: openai-responses-mcp ask …"),
     ],
 )
 def test_a_wrong_argument_is_told_with_what_was_meant(capsys: pytest.CaptureFixture[str], line: str, told: str) -> None:

@@ -42,7 +42,7 @@ async def test_the_answer_is_on_stdout_and_the_run_in_the_list(api: FakeApi, com
     [found] = json.loads(output(await command("research", "list", "--json")))["runs"]
     assert json.loads(output(await command("research", "show", found["run_id"], "--json")))["status"] == "completed"
     assert output(await command("research", "show", found["run_id"])) == text
-    assert output(await command("research", "cancel", found["run_id"])) == "The run had ended already: completed.\n"
+    assert output(await command("research", "cancel", found["run_id"])) == "The run had already ended: completed.\n"
     assert [request.method for request in api.requests] == ["POST", "GET", "GET", "GET"]
     assert api.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
@@ -248,7 +248,7 @@ def test_an_interrupt_while_the_api_lets_nothing_through_says_that_it_costs_noth
     monkeypatch.setenv("RESEARCH_STORE", store)
     keyboard.upstream.script = [Error(429, headers={"retry-after": "50"})]
     done = keyboard.run("Why?", at=[2])
-    assert "ends with this command, and costs nothing" in done.err
+    assert "ends with this command and costs nothing" in done.err
     assert done.code == 130
     assert keyboard.upstream.kinds == ["ask"]
 
@@ -302,5 +302,5 @@ def test_a_third_interrupt_leaves_the_cancel_to_go_on_and_says_how_to_look(keybo
     keyboard.upstream.stored.faults = Faults(cancels_lost=1000)
     done = keyboard.run("Why?", at=[2, 3, 4])
     assert keyboard.upstream.of("cancel")[0].at == 3
-    assert re.search(r"has not confirmed the cancel yet; .* research show run_[0-9a-f]{16}", done.err)
+    assert re.search(r"has not confirmed the cancel yet. .* research show run_[0-9a-f]{16}", done.err)
     assert done.code == 130

@@ -52,9 +52,9 @@ async def test_each_page_is_listed_with_title_address_date_and_what_it_says(
         "     A library for structured concurrency.\n"
         "  2. 予備電源\n"
         "     https://a.jp/電源\n"
-        "These are 2 of 7 pages; list more with --limit.\n"
+        "Showing 2 of 7 pages; list more with --limit.\n"
     )
-    assert err == "Left out, because the search itself had not found it: 2 links.\n"
+    assert err == "Left out 2 links that the web search had not found.\n"
     assert finding == {
         "query": "structured concurrency",
         "limit": 10,

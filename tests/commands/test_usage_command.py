@@ -104,13 +104,13 @@ async def test_what_ended_without_a_known_cost_counts_as_a_guess_and_is_shown_as
         output(await command("ask", "Why?"))
     shown = output(await command("usage"))
     assert shown.splitlines()[1].split()[-1] == "$0.56"
-    assert "$0.56 of the cost is a guess, for 2 calls that still run or ended without a known cost." in shown
+    assert "$0.56 of the cost is an estimate, for 2 calls that still run or ended without a known cost." in shown
     [row] = json.loads(output(await command("usage", "--json")))["rows"]
     assert (row["cost_usd"], row["guessed_usd"], row["calls_unsettled"]) == (0.555, 0.555, 2)
 
 
 async def test_a_ledger_that_is_empty_or_newer_or_broken_is_told_in_a_line(ledger: Path, command: Command) -> None:
-    assert output(await command("usage")) == "No call was written down in the last 30 days.\n"
+    assert output(await command("usage")) == "No call was recorded in the last 30 days.\n"
     output(await command("ask", "Why?"))
     with closing(sqlite3.connect(ledger / FILE)) as database:
         database.execute("PRAGMA user_version = 99")
@@ -126,9 +126,7 @@ async def test_a_ledger_that_is_empty_or_newer_or_broken_is_told_in_a_line(ledge
 async def test_without_a_ledger_the_cure_is_named(api: FakeApi, command: Command) -> None:
     code, out, err = await command("usage")
     assert (code, out) == (2, "")
-    assert (
-        "Set usage.ledger to true (USAGE_LEDGER=1), for the server as well: then what is asked from then on is" in err
-    )
+    assert "Set usage.ledger to true (USAGE_LEDGER=1), for the server as well; later calls are recorded." in err
 
 
 async def test_a_limit_ends_the_command_with_its_sentence_before_anything_is_sent(

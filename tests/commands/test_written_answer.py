@@ -62,7 +62,7 @@ def test_what_is_known_is_there_before_the_end_and_the_sources_are_not(
 def test_a_text_that_turns_out_another_is_shown_whole_below_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     answer, screen = written(monkeypatch, "Something else, long enough to be shown before it has an end. " * 3, [90])
     answer.end(FINAL)
-    assert screen.text.endswith(f"\n\n--- in its final form: ---\n\n{FINAL}\n")
+    assert screen.text.endswith(f"\n\n--- the answer in its final form: ---\n\n{FINAL}\n")
 
 
 def test_an_answer_that_broke_off_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +71,7 @@ def test_an_answer_that_broke_off_begins_anew(monkeypatch: pytest.MonkeyPatch) -
     answer.take(PROSE)
     answer.end(PROSE.rstrip())
     assert screen.text.count("Python 3.14") == 2
-    assert screen.text.endswith(f"--- it broke off; once more: ---\n\n{PROSE}")
+    assert screen.text.endswith(f"--- the answer broke off; starting again: ---\n\n{PROSE}")
 
 
 def test_nothing_in_it_steers_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
