@@ -143,19 +143,20 @@ class Comparing:
                 made = dict(zip(texts, await vectors_of(embedder, texts), strict=True))
                 await self._threads.run(lambda library, check: self._vectors(library).keep(made, check), indexing=True)
             except TextsRefused as refusal:
-                if len(sections) > 1:
-                    for each in sections:
-                        if not failures:
-                            await send([each])
+                if len(sections) == 1:
+                    refused.append((sections[0], refusal))
+                    refused_in_a_row += 1
+                    if refused_in_a_row >= _MOST_REFUSED:
+                        raise
                     return
-                refused.append((sections[0], refusal))
-                refused_in_a_row += 1
-                if refused_in_a_row >= _MOST_REFUSED:
-                    raise
+            else:
+                refused_in_a_row = 0
+                done += len(sections)
+                on_progress(done)
                 return
-            refused_in_a_row = 0
-            done += len(sections)
-            on_progress(done)
+            for each in sections:
+                if not failures:
+                    await send([each])
 
         async def work() -> None:
             nonlocal last, most
