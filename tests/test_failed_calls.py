@@ -353,7 +353,7 @@ async def test_a_wrong_path_is_told_whatever_the_code_repeats(code: Any) -> None
             connected_client(settings(fake)) as client,
         ):
             told = (await client.call("answer", {"query": "q"}))["error"]["data"]["message"]
-    assert "does not end in /v1: did you forget that" in told
+    assert "does not end in /v1: is that missing" in told
     assert "404 404" not in told
 
 

@@ -109,7 +109,7 @@ def run_body(
     `BadArgument` for a query that is too long.
     """
     if len(query) > _LONGEST_QUERY:
-        raise BadArgument(f"query has more than {_LONGEST_QUERY} characters; ask for less.")
+        raise BadArgument(f"query has more than {_LONGEST_QUERY} characters; shorten it.")
     days = narrowing.get("recency_days")
     recency = "" if days is None else f", recency_days={days}"
     body = searching_body(
@@ -146,10 +146,10 @@ def _place(location: Mapping[str, object] | None) -> Mapping[str, str] | None:
     named: dict[object, object] = {name: each for name, each in (location or {}).items() if each is not None}
     given = {name: replace_lone_surrogates(each).strip() for name, each in named.items() if isinstance(each, str)}
     if len(given) < len(named):
-        raise BadArgument('location has a value that is not a text; pass it like {"country": "JP"}.')
+        raise BadArgument('location has a value that is not a string; pass it like {"country": "JP"}.')
     for name, value in given.items():
         if not isinstance(name, str):  # of a host without types
-            raise BadArgument('location has a name that is not a text; pass it like {"country": "JP"}.')
+            raise BadArgument('location has a name that is not a string; pass it like {"country": "JP"}.')
         if name not in LOCATION:
             raise BadArgument(f"location has {name[:30]!r}; it may have {', '.join(LOCATION)}.")
         if len(value) > _LONGEST_PLACE:
@@ -167,7 +167,7 @@ def _schema(schema: Mapping[str, object] | None) -> Mapping[str, object] | None:
     try:
         text = json.dumps(schema, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        raise BadArgument("output_schema is no JSON; pass a JSON schema.") from None
+        raise BadArgument("output_schema is not JSON; pass a JSON schema.") from None
     if len(text) > _LARGEST_SCHEMA:
         raise BadArgument(f"output_schema has more than {_LARGEST_SCHEMA} bytes; pass a smaller one.")
     if max(depth for _, depth in _nodes(schema)) > _DEEPEST_SCHEMA:

@@ -90,7 +90,7 @@ ID_SECONDS: Final = 60.0
 """How long after its request the id of a run may come."""
 CANCELS_FOR: Final = 20.0
 """Seconds in which a cancel is sent again that the API takes without an end."""
-INTERNAL: Final = "Something went wrong within the server; see its debug log. It may have been paid for."
+INTERNAL: Final = "The server failed on this run; see its log with --debug. The run may have been paid for."
 
 _UNSENT_SECONDS: Final = 120.0  # how long a run may wait to be sent: behind the rate limit, and over refusals
 _FIRST_PAUSE: Final = 0.5  # seconds between two looks, growing
@@ -109,10 +109,10 @@ _LONGEST_PHASE: Final = 200
 _MOST_LISTED: Final = 100
 _USUALLY_LISTED: Final = 20
 _CLOSED: Final = "This Research is closed; use it within the block of open_research."
-_NOT_CONFIRMED: Final = " The API did not confirm that, so it may go on, and cost something."
-_UNTOLD: Final = "The run was cancelled before its id was known, so the API could not be told; it may cost something."
+_NOT_CONFIRMED: Final = " The API did not confirm the cancel: the run may go on and cost something."
+_UNTOLD: Final = "The run was cancelled before its id was known, so the API could not cancel it; it may cost something."
 _GONE: Final = "The run has ended, and the API no longer has its answer."
-_NOT_SHOWN: Final = "The run has ended, and the API does not show its answer now; ask for it later."
+_NOT_SHOWN: Final = "The run has ended, and the API does not return its answer now; ask for the result later."
 
 InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Runs a function that blocks, and gives what it returns."""
@@ -322,8 +322,8 @@ class Research:
             raise BadArgument("continue_from is not the id of a run that has an answer; list the runs to see them.")
         if not row.key:
             raise BadArgument(
-                "continue_from is a run that the API does not keep, so it cannot be followed up. Ask anew, and say in "
-                "the question what it needs to know."
+                "continue_from is a run that the API does not keep, so it cannot be followed up. Ask again and repeat "
+                "in the question what it builds on."
             )
         return row.key
 
@@ -964,12 +964,12 @@ def _call_of(row: Row) -> Call:
 def _why_lost(row: Row, error: Exception | None) -> str:
     """Say why a run failed that may have been paid for."""
     if row.key:
-        return GONE if error is not None and GONE in str(error) else f"{error} It may have an answer: {LATER} later."
+        return GONE if error is not None and GONE in str(error) else f"{error} An answer may exist: {LATER} later."
     cause = f" ({error})" if error is not None else ""
-    what = "The request was sent, and no id came back"
+    what = "The request was sent, but no id came back"
     if not row.kept:
-        what = "The connection or the server was lost, and this API keeps nothing that could be taken up"
-    return f"{what}{cause}. It may have been paid for, so it was not repeated; ask again if that is worth it."
+        what = "The connection or the server was lost, and this API does not keep the run"
+    return f"{what}{cause}. It may have been paid for, so it was not repeated. Asking again may cost a second time."
 
 
 def _failure(view: RunView) -> ResponsesMcpError | None:

@@ -224,7 +224,7 @@ class RunsFile:
 
     def _unusable(self, why: str) -> RunsFileUnusable:
         return RunsFileUnusable(
-            f"The file of runs cannot be used ({why}), and without it no run is begun; "
+            f"The file of runs cannot be used ({why}), so no run can start; "
             f"check the folder that research.state_dir (RESEARCH_STATE_DIR) names ({self.path.parent})."
         )
 

@@ -30,22 +30,22 @@ Status = Literal["running", "completed", "incomplete", "failed", "cancelled"]
 Stage = Literal["waiting", "asking", "working", "ended"]
 
 CANCELLED: Final = "The run was cancelled."
-NEVER_ASKED: Final = "It was never asked for, and cost nothing; ask again."
+NEVER_ASKED: Final = "No request was sent, so the run cost nothing; ask again."
 
 _NOT_KEPT: Final = (
-    "The run had an answer, which the API does not keep: only the server that asked can show it, while it is there. "
-    "Ask again if it is not at hand."
+    "The run had an answer, which the API does not keep: only the server that asked can show it, until it ends. "
+    "If that server has ended, ask again."
 )
 
 LATER: Final = "ask for the result again"
 """In what is told of a run whose answer may still be had."""
 
 _MAY_COME: Final = (
-    f"The API says that the run has ended, and shows no answer. It may still come, and was paid for: {LATER} before "
-    "you ask anew."
+    "The API says that the run has ended, but returns no answer yet. It may still come, and was paid for: "
+    f"{LATER} before you start a new run."
 )
 _NO_DATA: Final = (
-    "There is no data, for the answer is no JSON object, although output_schema asked for one. See the answer itself "
+    "There is no data: the answer is not a JSON object, although output_schema asks for one. Read the answer "
     "before you ask again."
 )
 
@@ -247,7 +247,7 @@ def answer_in(view: RunView) -> Answer:
         return view.answer
     told = view.error or NEVER_ASKED
     if LATER in told:
-        told = f"{told} Its run is {view.run_id}; research_result asks for it."
+        told = f"{told} Call research_result with run_id {view.run_id}."
     failure = UpstreamError(told, maybe_paid=view.maybe_paid)
     failure.usage = view.usage
     raise failure

@@ -95,7 +95,7 @@ class StoredResponses:
         """Return a stored response as it is now. Raises `UpstreamError`; with status 404, it is not known."""
         found = await self.ask(Call(_path_of(response_id), seconds=seconds, cure=_LATER))
         if found.get("id", response_id) != response_id or not {"status", "output"} & found.keys():
-            raise UnusableReply("The API answered a look-up with something else.")
+            raise UnusableReply("The API answered a look-up with something other than a response.")
         return found
 
     async def cancel(self, response_id: str, *, seconds: float) -> JsonObject:
@@ -234,7 +234,7 @@ class Handle:
         if self.id is None:  # nothing more can be had
             if found.get("status", "completed") in ENDED:
                 return found
-            raise ConnectionFailed("The API began and told no id of it; ask again.", maybe_paid=True)
+            raise ConnectionFailed("The API began to answer, but sent no id; ask again.", maybe_paid=True)
         if not found or _is_error(found):
             found = await self._resume()
         if _is_error(found) or not has_ended(found):
@@ -264,7 +264,7 @@ class Handle:
         found = await self._send(self._body)
         if found.get("status") in WITH_ANSWER and refused != HTTPStatus.NOT_FOUND:  # which a gateway gives for a moment
             self._stored.without_background.add(self._body["model"])
-            log.warning("the API has no background mode for %s, so it is asked without", self._body["model"])
+            log.warning("the API has no background mode for %s, so the request is sent without it", self._body["model"])
         return found
 
     async def _send(self, body: JsonObject) -> JsonObject:

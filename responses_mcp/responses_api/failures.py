@@ -109,7 +109,7 @@ _OF_KEY: Final = (401, 403)
 # In the order in which they are tried: what is exhausted or refused for good stands before what may pass.
 KINDS: Final[dict[str, Kind]] = {
     "previous": Kind(*_REFUSED,
-        "It lost what continue_from goes on from: ask again, and say in the question what it needs.",
+        "The API lost the run of continue_from: ask again, and repeat in the question what it builds on.",
         r"previous response not found|^param previous response id", (400, 404)),
     "schema": Kind(*_REFUSED, "Correct output_schema, or leave it out.", r"^param.* text format", (400, 422)),
     "location": Kind(*_REFUSED, "Correct location, or user_location in the profile.",
@@ -126,13 +126,13 @@ KINDS: Final[dict[str, Kind]] = {
         r"\b(per|a|each|requests|tokens) (day|week|month)\b|\b[rt]pd\b|\b24 ?h(ours)?\b|每[日天周月]|今日|使用上限"
         r"|\b(daily|weekly|monthly|plan|usage|day) ~(limit|allocation|quota)", (400, 403, 429, 500)),
     "too_long": Kind(RequestRefused, "The request is too long",
-        "Ask in fewer words, or choose a model that takes more.",
+        "Ask in fewer words, or choose a model with a larger context.",
         r"(?<!search )context (length|window|size)|(input|prompt) length|length exceeded|reduce the length|超[过出长]"
         r"|(string|array) above max|(^|(prompt|input|request|query|string) )(is |was )?too (long|large)"
         r"|too many ~tokens|than \d+ ~tokens|\btokens?\b.{0,60} exceed|exceed.{0,60}\b(tokens|context)\b"
         r"|\b(input|prompt|message)s? tokens?\b.{0,60}\b(must|may|only|limit|max)", (400, 422, 500)),
-    "too_large": Kind(RequestRefused, "The request is too large there",
-        "Ask in fewer words, or have it take larger requests.",
+    "too_large": Kind(RequestRefused, "The request is too large for the API",
+        "Ask in fewer words, or raise the API's limit for requests.",
         r"(prompt|input|request|query|payload) (entity )?(is |was )?too (long|large)", (413, 429), (413,)),
     "quota": Kind(QuotaExhausted, "The account's quota is used up", "Check plan and billing with the provider.",
         r"insufficient ~(quota|balance|credit|fund)|exceeded ~(quota|budget)|payment required|out of ~quota|^quota$"
@@ -146,12 +146,12 @@ KINDS: Final[dict[str, Kind]] = {
         r"|is unknown)|模型不存在"
         r"|(unknown|invalid|unsupported|no such|not a valid) model|model identifier is invalid|deployment not found",
         (400, 403, 404, 410, 422, 500)),
-    "region": Kind(*_FORBIDDEN, "The provider does not serve this region: ask from another, or ask another provider.",
+    "region": Kind(*_FORBIDDEN, "The provider does not serve this region: change the region or the provider.",
         r"country region|(unsupported|invalid) (country|region)|residency|territory|地区"
         r"|\b(country|region|location) ~not (support|availab|allow)"
         r"|not (supported|available|allowed) (in|from|for) (your|this) (country|region|location)",
         (400, 401, 403), (451,)),
-    "scope": Kind(*_FORBIDDEN, "Give the key the permission that is named there, or use another.", r"scope", _OF_KEY),
+    "scope": Kind(*_FORBIDDEN, "Give the key the permission that the API names, or use another.", r"scope", _OF_KEY),
     "ip_address": Kind(*_FORBIDDEN, "Allow the address of this machine in the key's project.", r"\bip\b", _OF_KEY),
     "organization": Kind(*_FORBIDDEN, "Correct the organization and project that the key belongs to.",
         r"(member of an|no such|invalid|wrong|mismatched|unknown) organi[sz]ation|organi[sz]ation not", _OF_KEY),
@@ -173,12 +173,12 @@ KINDS: Final[dict[str, Kind]] = {
     "server": Kind(*_FAILED,
         r"server .{0,7}error|internal|^api error$|bad gateway|upstream|(provider|processing|returned) error",
         (), tuple(range(500, 600)), "doubtful"),
-    "proxy": Kind(RequestRefused, "The proxy wants to know who asks",
+    "proxy": Kind(RequestRefused, "The proxy asks for a user and password",
         "Put user:password@ before its host in HTTPS_PROXY or HTTP_PROXY, or, if unset, correct openai.base_url.",
         usual=(407,)),
     "redirect": Kind(RequestRefused, "The API redirects",
-        "That is not followed with a key; set openai.base_url to the final address.", usual=tuple(range(300, 400))),
-    "address": Kind(RequestRefused, "The API does not know what was asked for",
+        "The key is not sent to a redirect; set openai.base_url to the final address.", usual=tuple(range(300, 400))),
+    "address": Kind(RequestRefused, "The API does not know this address or model",
         "Check the model, and whether openai.base_url has a Responses API.",
         r"unknown url|no route|unexpected endpoint|^(404 )?((page|route|path|url) )?not found( error)?$",
         usual=(404, 405)),
@@ -465,7 +465,7 @@ def settings_to_change(error: UpstreamError, body: JsonObject, models: Mapping[s
         words = f" The search names {', '.join(named[:_MOST_NAMED])}{more}." if named else ""
     elsewhere = error.kind in ("address", "redirect") or (error.kind == "reply" and error.status is not None)
     if elsewhere and error.code in (None, "unknown_url") and not _VERSION.search(base_url):
-        words += " openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget that, or add more behind it?"
+        words += " openai.base_url (OPENAI_BASE_URL) does not end in /v1: is that missing, or is there more after it?"
     return words
 
 

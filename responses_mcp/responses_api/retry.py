@@ -179,8 +179,8 @@ class Gate:
                     seconds = self._opens_at - trio.current_time()
                     if self._scout is None and self._opens_at >= deadline:
                         raise RateLimited(
-                            f"The API's rate limit is used up, and is back in {seconds:.0f} s: longer than this call "
-                            "may take. Ask again then, or raise request.timeout_ms (OPENAI_API_TIMEOUT).",
+                            f"The API's rate limit is used up for {seconds:.0f} s, which is longer than this call "
+                            "may take. Ask again after that, or raise request.timeout_ms (OPENAI_API_TIMEOUT).",
                             retry_after=seconds,
                         )
                     if tell is not None:

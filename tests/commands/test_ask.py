@@ -98,7 +98,7 @@ async def test_the_hints_are_sent_along_and_domains_may_be_json(api: FakeApi, co
     assert (await command("ask", "Why?", "--domains", '["a.jp", "b.jp"]'))[0] == 0
     assert api.requests[1].json["input"].endswith(" domains=a.jp b.jp")
     code, out, err = await command("ask", "Why?", "--domains", '["a.jp"')
-    assert (code, out, len(api.requests), "; it must be a list of texts like [" in err) == (2, "", 2, True)
+    assert (code, out, len(api.requests), "; it must be a list of strings like [" in err) == (2, "", 2, True)
 
 
 async def test_a_question_needs_no_quotation_marks_and_options_may_stand_anywhere(

@@ -434,7 +434,7 @@ async def test_nothing_is_sent_where_another_address_may_be_meant(
         *(
             (
                 {"HTTPS_PROXY": value},
-                ("proxy", "HTTPS_PROXY is no URL of an http or https proxy", "Fix: write it as http://HOST:PORT"),
+                ("proxy", "HTTPS_PROXY is not an http or https URL", "Fix: write it as http://HOST:PORT"),
             )
             for value in (
                 "socks5://user:hunter22@127.0.0.1:1080",
@@ -526,7 +526,7 @@ async def test_an_api_that_does_not_answer_is_told_within_a_bound(
     ("reply", "status", "said"),
     [
         (Error(401, f"Incorrect API key provided: {KEY[:8]}***cdef", code="invalid_api_key"), "FAIL", ("The API refused the key (401", "put a valid key into OPENAI_API_KEY")),
-        (Error(403, "Country not supported", code="unsupported_country"), "FAIL", ("(403 unsupported_country)", "ask from another")),
+        (Error(403, "Country not supported", code="unsupported_country"), "FAIL", ("(403 unsupported_country)", "change the region")),
         (Error(403, "Missing scopes: api.model.read"), "warn", ("(403 model_not_found)", "let the key read models, or try it with")),
         (Error(404), "warn", ("404, so no list of models is at this", "correct the path in openai.base_url, which often")),
         (Error(429, "Slow down"), "warn", ("limits the rate", "wait a while")),

@@ -663,7 +663,7 @@ async def test_an_answer_that_is_no_object_of_the_schema_is_told_as_it_is(
         assert (view.status, view.data) == (status, None)
         assert view.answer is not None
         assert view.answer.text.startswith(text)
-        assert "no JSON object" in str(json.loads(json.dumps(view.as_json(), allow_nan=False))["error"])
+        assert "not a JSON object" in str(json.loads(json.dumps(view.as_json(), allow_nan=False))["error"])
 
 
 async def test_an_object_in_a_fence_of_markdown_is_the_data(tmp_path: Path) -> None:
@@ -685,7 +685,7 @@ def test_a_schema_that_is_nested_too_deeply_is_refused_before_anything_is_sent()
 @pytest.mark.parametrize("domain", ["../x", ".", "!!!", "https://"])
 @pytest.mark.parametrize("name", ["domains", "blocked_domains"])
 def test_what_is_no_domain_is_refused_before_anything_is_sent(name: str, domain: str) -> None:
-    with pytest.raises(BadArgument, match=f"{name} has .* is no domain"):
+    with pytest.raises(BadArgument, match=f"{name} has .* is not a domain"):
         checked({name: ["a.jp", domain]})
 
 

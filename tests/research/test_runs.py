@@ -211,7 +211,7 @@ async def test_a_stream_that_nobody_keeps_is_lost_when_it_breaks_and_not_asked_f
     upstream.script = [PLAIN[0], replace(PLAIN[1], events=PLAIN[1].events[:5], ending=cut)]
     view = await asked_and_ended(upstream, tmp_path)
     assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", True, ["ask", "ask"])
-    assert "keeps nothing" in str(view.error)
+    assert "does not keep the run" in str(view.error)
 
 
 async def test_a_run_that_nobody_keeps_is_cancelled_by_closing_its_connection_at_once(tmp_path: Path) -> None:
@@ -336,13 +336,13 @@ async def test_a_follow_up_goes_on_from_the_response_of_a_run_with_instructions_
         ({"query": "q", "location": "Tokyo"}, "location"),
         ({"query": "q", "location": {"city": 3}}, "location"),
         ({"query": "q", "output_schema": "object"}, "output_schema"),
-        ({"query": "q", "domains": [""]}, r"domains has a name that is empty; it must be a list of texts like \["),
-        ({"query": "q", "blocked_domains": ["a.jp", None]}, "blocked_domains has a name that is empty"),
-        ({"query": "q", "domains": ["a.jp", ","]}, "domains has a name that is empty"),
-        ({"query": "q", "domains": " , ,"}, "domains has a name that is empty"),
-        ({"query": "q", "stores": [" "]}, "stores has a name that is empty"),
+        ({"query": "q", "domains": [""]}, r"domains has an empty name; it must be a list of strings like \["),
+        ({"query": "q", "blocked_domains": ["a.jp", None]}, "blocked_domains has an empty name"),
+        ({"query": "q", "domains": ["a.jp", ","]}, "domains has an empty name"),
+        ({"query": "q", "domains": " , ,"}, "domains has an empty name"),
+        ({"query": "q", "stores": [" "]}, "stores has an empty name"),
         ({"query": "q", "stores": ["vs_1"]}, r"none in research\.stores"),
-        ({"query": "q", "stores": 3}, r"stores is 3; it must be a list of texts like \[\"docs\"\]"),
+        ({"query": "q", "stores": 3}, r"stores is 3; it must be a list of strings like \[\"docs\"\]"),
         ({"query": "q", "continue_from": 3}, "continue_from"),
         ({"query": "q", "domains": [f"{number}.example" for number in range(101)]}, "domains"),
         ({"query": "q", "recency_days": -1}, "recency_days"),
@@ -423,7 +423,7 @@ async def test_an_answer_may_still_come_only_where_the_api_keeps_it_and_says_not
             view = await ended(research, run)
             told = str(view.error)
             assert (view.status, view.maybe_paid) == ("failed", True)
-            assert ("ask for the result again before you ask anew" in told) == may_come
+            assert ("ask for the result again before you start a new run" in told) == may_come
             assert ("output limit" in told) == (ending["status"] == "incomplete")
 
 
@@ -484,7 +484,7 @@ async def test_a_run_whose_server_was_killed_before_it_was_sent_was_never_asked_
     async with researching(upstream, tmp_path) as research:
         assert (await research.result(run)).phase == "waiting to be sent"
         view = await ended(research, run)
-        assert (view.status, view.error) == ("failed", "It was never asked for, and cost nothing; ask again.")
+        assert (view.status, view.error) == ("failed", "No request was sent, so the run cost nothing; ask again.")
     assert (view.maybe_paid, upstream.asked, trio.current_time() < 150) == (False, [], True)
 
 
@@ -878,7 +878,7 @@ async def test_stores_are_searched_by_their_configured_names_and_their_files_cit
     ("call", "name"),
     [
         (lambda research: research.start("why?", fresh="maybe"), "fresh"),
-        (lambda research: research.start("why?", location={1: "JP"}), "^location has a name that is not a text"),
+        (lambda research: research.start("why?", location={1: "JP"}), "^location has a name that is not a string"),
         (lambda research: research.list("many"), "limit"),
         (lambda research: research.result("run_1", wait_seconds="long"), "wait_seconds"),
         (lambda research: research.result("run_1", wait_seconds=-1), "wait_seconds"),

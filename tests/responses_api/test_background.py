@@ -272,7 +272,7 @@ NO_RESPONSE = {"error": "Unexpected endpoint or method. (GET /v1/responses). Ret
         (Error(404), "the answer is lost, though it may have been"),
         (Json(NO_RESPONSE), "Unexpected endpoint"),
         (Json({"status": "error", "message": "Oh."}), "Oh"),
-        (Json({"id": "resp_x", "status": "completed"}), "something else"),
+        (Json({"id": "resp_x", "status": "completed"}), "something other"),
     ],
 )
 async def test_an_answer_that_cannot_be_looked_up_any_more_is_told_as_maybe_paid(

@@ -189,7 +189,7 @@ async def test_a_call_whose_deadline_is_before_the_gate_opens_ends_at_once_with_
 ) -> None:
     api, stub = stub_api(answered(0, "50s"), ok(), timeout_ms=30_000)
     await ask(api)
-    with pytest.raises(RateLimited, match="back in 50 s") as caught:
+    with pytest.raises(RateLimited, match="used up for 50 s") as caught:
         await ask(api)
     assert (trio.current_time() - stub.sent[0].at, caught.value.maybe_paid) == (0, False)
 

@@ -308,7 +308,7 @@ async def test_an_empty_list_of_domains_is_none_also_where_the_settings_have_som
 ])  # fmt: skip
 async def test_domains_that_are_no_texts_are_refused_and_not_sent(value: Any) -> None:
     harness = Harness()
-    assert "; it must be a list of texts like [" in (await harness.fail({"query": "q", "domains": value}))["message"]
+    assert "; it must be a list of strings like [" in (await harness.fail({"query": "q", "domains": value}))["message"]
     assert harness.stub.sent == []
 
 

@@ -194,7 +194,7 @@ async def test_a_call_whose_answer_may_still_come_names_the_run_that_may_have_it
     async with client_of(upstream, tmp_path) as client:
         told = json.dumps(await client.call("answer", {"query": "why?"}))
         [run] = await listed(client)
-        assert f"Its run is {run['run_id']}; research_result asks for it." in told
+        assert f"Call research_result with run_id {run['run_id']}." in told
         upstream.script = [Json({**empty, "output": bodies.searched()["output"]})]
         assert (await called(client, "research_result", run_id=run["run_id"]))["status"] == "completed"
 

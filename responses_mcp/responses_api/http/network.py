@@ -112,7 +112,7 @@ class HttpConnection:
             await self._send(stream, h11.Request(method=request.method, target=target, headers=headers), body)
             await self._read(stream, reader)
         except _BROKEN as error:
-            why = "what came is no HTTP, or was cut off" if isinstance(error, h11.ProtocolError) else "it was closed"
+            why = "the answer is not HTTP, or was cut" if isinstance(error, h11.ProtocolError) else "it was closed"
             said = f"The connection broke before the answer was complete ({why}); ask again."
             raise ConnectionFailed(said, maybe_paid=True) from error
         except trio.Cancelled:
@@ -400,7 +400,7 @@ def route_to(url: str) -> Route:
             headers = [(b"proxy-authorization", b"Basic " + base64.b64encode(pair))] if pair else []
             return Route(named_by, url_of(str(through.url)), headers)
     raise ConnectionFailed(  # which shows nothing of the URL
-        f"The proxy cannot be used: {named_by} is no URL of an http or https proxy without quotation marks; write it "
+        f"The proxy cannot be used: {named_by} is not an http or https URL without quotation marks; write it "
         "as http://HOST:PORT or http://USER:PASSWORD@HOST:PORT, with %2F, %3F and %23 for /, ? and #, or unset it."
     )
 

@@ -154,10 +154,10 @@ def read_domains(
     names: list[list[str]] = []
     for each in cast("Sequence[object]", given) if isinstance(given, list | tuple) else [given]:
         if not isinstance(each, str | None) or (each or "").lstrip().startswith(_JSON_BEGINS):
-            raise _refused(name, value, f"a list of texts like {like}")
+            raise _refused(name, value, f"a list of strings like {like}")
         names.append((each or "").replace(",", " ").split())
     if only and not all(names):
-        raise BadArgument(f"{name} has a name that is empty; it must be a list of texts like {like}.")
+        raise BadArgument(f"{name} has an empty name; it must be a list of strings like {like}.")
     found = tuple(dict.fromkeys(chain.from_iterable(names)))
     return found if found or isinstance(given, list | tuple) else None
 

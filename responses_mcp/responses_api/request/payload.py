@@ -116,7 +116,7 @@ def require_domains(name: str, domains: Sequence[str]) -> None:
         raise BadArgument(f"{name} has more than {MAX_DOMAINS} domains; pass fewer.")
     for each in domains:
         if not _DOMAIN.search(" ".join(bare_hosts([each]))):
-            raise BadArgument(f"{name} has {each[:_LONGEST_SHOWN]!r}, which is no domain; pass it like example.jp.")
+            raise BadArgument(f"{name} has {each[:_LONGEST_SHOWN]!r}, which is not a domain; pass it like example.jp.")
 
 
 def bare_hosts(domains: Sequence[str]) -> tuple[str, ...]:

@@ -129,7 +129,7 @@ def no_text(*, truncated: bool) -> UpstreamError:
     """Return the error for a Response without text; `truncated` tells that it was cut off."""
     said = "The model returned no text; ask again, or choose another model in the profile."
     if truncated:
-        said = "The model spent its whole output limit before it wrote; lower reasoning_effort, or ask for less."
+        said = "The model reached its output limit before it wrote an answer; lower reasoning_effort, or ask for less."
     return UnusableReply(said, code="max_output_tokens" if truncated else None, maybe_paid=True)
 
 

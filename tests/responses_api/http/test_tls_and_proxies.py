@@ -259,7 +259,7 @@ async def test_a_proxy_that_refuses_is_told_and_asked_again_only_after_an_outage
 async def test_a_proxy_that_cannot_be_used_is_told_with_how_one_is_written(
     monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
-    told = r"is no URL of an http or https proxy without quotation marks; write it as http://HOST:PORT"
+    told = r"is not an http or https URL without quotation marks; write it as http://HOST:PORT"
     monkeypatch.setenv("HTTPS_PROXY", value)
     with trio.fail_after(WAIT):
         async with real_api("https://api.invalid/v1", api_key="k" * 20) as api:
