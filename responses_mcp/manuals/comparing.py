@@ -203,7 +203,7 @@ class Comparing:
         if made is None:
             if trio.current_time() < self._resting_until:
                 raise EmbeddingFailed(self._why)
-            failure = EmbeddingFailed(f"There were no embeddings within {self._times.patience:g} s; ask again.")
+            failure = EmbeddingFailed(f"The embeddings did not arrive within {self._times.patience:g} s; ask again.")
             try:
                 with trio.move_on_after(self._times.patience):
                     made = question((await vectors_of(embedder, [text]))[0])
@@ -226,7 +226,7 @@ class Comparing:
         if self._embedder is None:
             raise ManualsError(
                 "conflict",
-                "No provider of vectors is set up; set manuals.embeddings.provider, and in a program of your own give "
+                "No provider of vectors is set; set manuals.embeddings.provider, and in a program of your own pass "
                 "open_manuals the embedder of open_embedder.",
             )
         return self._embedder

@@ -171,7 +171,7 @@ def test_what_is_not_served_is_counted_by_kind_and_links_are_named(manuals: Comm
 def test_a_find_of_nothing_says_what_else_lies_in_the_manuals(manuals: Command, root: Path) -> None:
     write(root / "guide/wifi.abc", "<p>unicorns</p>")
     write(root / "plant/old.xyz", "unicorns")
-    nothing = "Nothing that was searched matches; try other words.\n"
+    nothing = "Nothing matches; try other words.\n"
     cure = "; convert those to search to .md.\n"
     told = f"{nothing}2 files of other formats are not served (1 .abc, 1 .xyz){cure}"
     assert output(manuals("find", "unicorns")) == told
@@ -364,8 +364,8 @@ def test_the_words_of_a_query_need_no_quotation_marks_and_options_may_stand_anyw
 
 
 def test_find_without_a_hit_is_no_failure_and_says_so(manuals: Command) -> None:
-    assert output(manuals("find", "unicorns")) == "Nothing that was searched matches; try other words.\n"
-    assert output(manuals("find", "?!")) == "Nothing that was searched matches; try other words.\n"
+    assert output(manuals("find", "unicorns")) == "Nothing matches; try other words.\n"
+    assert output(manuals("find", "?!")) == "Nothing matches; try other words.\n"
 
 
 @pytest.mark.parametrize("path", ["nowhere", "auth/x.md", "日本/x.md"])
@@ -373,9 +373,7 @@ def test_a_path_that_no_manual_has_is_told_and_not_blamed_on_the_words(manuals: 
     told = f"Nothing is at or below {path!r}; check the path."
     assert manuals("find", "token", "--path", path) == (1, "", f"openai-responses-mcp: {told}\n")
     assert "check the path" not in output(manuals("find", "token", "--path", "auth"))
-    assert (
-        output(manuals("find", "unicorns", "--path", "auth")) == "Nothing that was searched matches; try other words.\n"
-    )
+    assert output(manuals("find", "unicorns", "--path", "auth")) == "Nothing matches; try other words.\n"
 
 
 def test_find_shows_the_line_of_json_on_which_the_match_is(manuals: Command) -> None:

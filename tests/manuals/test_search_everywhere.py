@@ -163,7 +163,7 @@ async def test_one_budget_serves_all_and_the_next_search_goes_on(root, settled) 
         assert not first.complete
         assert set(reasons(first).values()) == {"time_budget"}
         assert first.reason is not None
-        assert first.reason.endswith("; search again to go on")
+        assert first.reason.endswith("; search again to continue")
         for _ in range(100):
             if (await searched(manuals, time_ms=1)).complete:
                 break

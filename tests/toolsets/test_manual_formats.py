@@ -455,7 +455,7 @@ async def test_what_is_not_served_is_counted_and_named_where_little_is_found(tmp
 async def test_a_list_without_files_says_what_is_not_served(tmp_path: Path) -> None:
     write(tmp_path, "m/sub/b.xyz", "gaskets")
     write(tmp_path, "m/c.png", b"\x89PNG")
-    told = "There is no file of a served format to search."
+    told = "No file has a format that can be searched."
     async with desk(settings_for(tmp_path)) as here:
         listed = await here.call("manual_ls", id="m")
         assert [item["name"] for item in listed["items"]] == ["sub"]

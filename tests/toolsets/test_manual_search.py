@@ -117,7 +117,7 @@ async def test_nothing_found_is_said_in_a_sentence(root: Path) -> None:
             assert found == {
                 "results": [],
                 "complete": True,
-                "note": "Nothing that was searched matches; try other words.",
+                "note": "Nothing matches; try other words.",
             }
 
 
@@ -199,8 +199,8 @@ async def test_words_of_the_question_that_no_manual_has_are_told(
     async with desk(settings_for(tmp_path)) as here:
         found = await searched(here, query)
         assert found["results"]
-        told = found.get("note", "").partition("No manual searched has, spelled like this: ")[2]
-        assert told == (f"{unknown}." if unknown else "")
+        told = found.get("note", "").partition("Not found in any manual searched: ")[2]
+        assert told == (f"{unknown}. Check the spelling." if unknown else "")
 
 
 async def test_a_file_that_cannot_be_searched_keeps_no_word_from_being_told(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ async def test_a_file_that_cannot_be_searched_keeps_no_word_from_being_told(tmp_
     async with desk(settings_for(tmp_path)) as here:
         found = await searched(here, "cats with ringwrom")
         assert not found["complete"]
-        assert found["note"].endswith("Nothing that was searched has, spelled like this: ringwrom.")
+        assert found["note"].endswith("Not found in what was searched: ringwrom. Check the spelling.")
 
 
 @pytest.mark.parametrize("query", ["犬を連れて泊まれる部屋", "犬は泊まれますか", "泊まれる犬"])
@@ -293,9 +293,9 @@ async def test_more_unknown_words_than_are_named_are_told_as_others(tmp_path: Pa
     write(tmp_path, "m/a.md", "# Toner\n\nOrder toner again.\n")
     async with desk(settings_for(tmp_path)) as here:
         found = await searched(here, "toner QX-1101 QX-1102 QX-1103 QX-1104")
-        assert "like this: qx-1101, qx-1102, qx-1103, qx-1104." in found["note"]
+        assert "manual searched: qx-1101, qx-1102, qx-1103, qx-1104." in found["note"]
         found = await searched(here, "toner QX-1101 QX-1102 QX-1103 QX-1104 QX-1105")
-        assert "like this: qx-1101, qx-1102, qx-1103, qx-1104 and others." in found["note"]
+        assert "manual searched: qx-1101, qx-1102, qx-1103, qx-1104 and others." in found["note"]
 
 
 @pytest.mark.parametrize("name", ["errors.json", "errors.md"])
@@ -425,7 +425,7 @@ async def test_where_names_take_all_the_room_rows_are_left_out_and_it_is_said(tm
         found = await searched(here, "rust")
         assert 1 <= len(found["results"]) < 5
         assert size(found) <= 2500
-        left_out = "Rows were left out for lack of room; a larger limit has more, and path_prefix names one folder."
+        left_out = "Results were left out for lack of room; raise limit, or narrow the search with path_prefix."
         assert found["note"] == left_out
         assert len(await rows(here, "rust", limit=9)) > len(found["results"])
         assert len(await rows(here, "rust", limit=1)) == 1
@@ -485,7 +485,7 @@ async def test_the_match_of_a_long_section_is_on_the_first_page_that_is_read(
         assert "# Next" not in read["text"]
         assert len(read["text"]) <= max_chars
         assert read["text"].startswith(FILLER.rstrip("\n")[:20])
-        assert read["note"].startswith("This section is long, so here it is from line ")
+        assert read["note"].startswith("This section is long, so the text starts at line ")
         if revision == "legacy" and read["truncated"]:
             following = await here.call("manual_read", ref=row["ref"], max_chars=max_chars)
             assert following["applied"]["mode"] == "scan_fallback"

@@ -53,9 +53,7 @@ async def test_a_search_that_finds_nothing_says_that_it_went_by_words(tmp_path: 
         api.script(Error(401, "Wrong key."), Error(401, "Wrong key."))
         found = await client.call("manual_search", query="zxqv flurb")
         assert found["results"] == []
-        assert found["note"].startswith(
-            "Nothing that was searched matches; try other words. The embeddings endpoint failed: "
-        )
+        assert found["note"].startswith("Nothing matches; try other words. The embeddings endpoint failed: ")
         found = await client.call("manual_search", query="token")
         assert found["note"].startswith("The embeddings endpoint failed: The API refused the key (401")
 

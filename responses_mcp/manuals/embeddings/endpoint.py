@@ -107,13 +107,13 @@ def _vectors(reply: JsonObject, count: int, wanted: int) -> list[Sequence[float]
     length = len(vectors[0])
     are_numbers = all(len(each) == length and math.isfinite(math.hypot(*each)) for each in vectors)
     if len(found) != count or not 0 < length <= _LONGEST or not are_numbers:
-        raise EmbeddingFailed(f"The embeddings endpoint did not answer one vector for each of {count} texts; {_WRONG}")
+        raise EmbeddingFailed(f"The embeddings endpoint did not return one vector for each of {count} texts; {_WRONG}")
     # A text may be like nothing, but a model that knows none of several is none.
     if count > 1 and not any(map(any, vectors)):
-        raise EmbeddingFailed(f"The embeddings endpoint answered nothing but zeros; {_WRONG}")
+        raise EmbeddingFailed(f"The embeddings endpoint answered only zeros; {_WRONG}")
     if wanted and length != wanted:
         raise EmbeddingFailed(
-            f"The embeddings endpoint answered vectors of {length} numbers, not {wanted}; set "
+            f"The embeddings endpoint returned vectors of {length} numbers, not {wanted}; set "
             "manuals.embeddings.dimensions to what the model can give, or to 0."
         )
     return vectors

@@ -189,7 +189,7 @@ def _require_length(connection: sqlite3.Connection, numbers: int) -> None:
     row = connection.execute("SELECT length(data) FROM vector WHERE text != 0 LIMIT 1").fetchone()
     if row is not None and row[0] - _FACTOR.size != numbers:
         raise EmbeddingFailed(
-            f"The model gives vectors of {numbers} numbers, and others have {row[0] - _FACTOR.size}; run "
+            f"The model gives vectors of {numbers} numbers, but the index has some of {row[0] - _FACTOR.size}; run "
             f"'{program()} manuals index --forget', and then '{program()} manuals index --embed'."
         )
 

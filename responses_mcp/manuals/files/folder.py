@@ -310,7 +310,7 @@ class Folder:
                     key = (manual_id, handle.name, stamp)
                     document = made() if stamp.is_fresh() else self.documents.get(key, made)
                 except Unserved as error:
-                    message = f"There is no text to serve in '{handle.name}' ({error.reason})."
+                    message = f"No text can be read from '{handle.name}' ({error.reason})."
                     raise ManualsError("conflict", message, path=handle.name) from error
                 if Stamp.of(os.fstat(handle.fileno())) == stamp:
                     return handle.name, stamp, document
@@ -460,13 +460,13 @@ def _refused(
     if stat.S_ISLNK(mode):
         code, why = "forbidden", "goes through a symbolic link, which is not followed"
     elif error.errno in (errno.ENAMETOOLONG, errno.EILSEQ):
-        code, why = "invalid_path", "holds a name that no file can have here"
+        code, why = "invalid_path", "holds a name that this system does not allow"
     elif path and mode and folder != stat.S_ISDIR(mode):
         code, why = "not_found", "is a file, not a folder" if folder else "is a folder, not a file"
     elif error.errno == errno.ENOENT or (folder and mode and not stat.S_ISDIR(mode)):
         return _missing(manual_id, path)
     elif not folder and mode and (not stat.S_ISREG(mode) or error.errno == errno.EINVAL):
-        code, why = "forbidden", "is not served: it is no ordinary file of a type that is"
+        code, why = "forbidden", "is not served: it is not a regular file of a served type"
     elif error.errno == errno.ELOOP:
         code, why = "out_of_scope", "leads out of the manual"
     else:

@@ -55,7 +55,7 @@ def list_children(folder: Folder, request: LsRequest, check: CancellationCheck =
         listed["note"] = why_none
     elif end < len(rows):
         listed["next_id"] = f"further::{end}::{identity}"
-        told = f"These are {start + 1} to {end} of {len(rows)}"
+        told = f"Items {start + 1} to {end} of {len(rows)}"
         listed["note"] = f"{told}; manual_ls with next_id as id lists more, manual_find searches all."
     return listed
 
@@ -65,7 +65,7 @@ def why_there_is_none(root: str) -> str:
     where, cure = f"The folder of manuals, '{root}',", "set manuals.root (MANUALS_ROOT) to the folder that has them."
     if not os.path.lexists(root):
         return f"{where} does not exist; create it and put the manuals there, or {cure}"
-    return f"{where} has no folder and no file that is served. Put the manuals there, or {cure}"
+    return f"{where} has no folder and no served file. Put the manuals there, or {cure}"
 
 
 def _row(manual_id: str, path: str, name: str, kind: Kind) -> dict[str, Any]:

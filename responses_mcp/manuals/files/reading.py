@@ -24,15 +24,15 @@ _NEAREST: Final = 3  # headings named on either side of a line that is none
 _BEFORE_A_MATCH: Final = 1500  # characters shown of what is above it, and no more than a quarter of the page
 _BEHIND_A_MATCH: Final = 200  # characters of it, and of what follows, that must be on the page
 _GOES_ON: Final = (
-    "This section has been read before on this connection, so here is what follows. manual_scan with start_line {} "
+    "This section was already read on this connection; this is the text after it. manual_scan with start_line {} "
     "shows it again."
 )
-_PASSED: Final = "There is text before the first heading, which start_line 1 shows."
+_PASSED: Final = "The file has text before the first heading; start_line 1 shows it."
 _AT_THE_MATCH: Final = (
-    "This section is long, so here it is from line {} on, near the match; manual_scan with start_line {} shows its "
+    "This section is long, so the text starts at line {}, near the match; manual_scan with start_line {} shows its "
     "beginning."
 )
-_CHANGED: Final = "The file has changed since this section was read, so here it is anew."
+_CHANGED: Final = "The file has changed since this section was read; this is its new text."
 
 
 @dataclass(frozen=True, slots=True)

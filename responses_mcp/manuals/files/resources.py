@@ -126,6 +126,6 @@ def _listing(folder: Folder, manual_id: str, path: str, check: CancellationCheck
     ]
     listed: dict[str, Any] = {"manual_id": manual_id, "path": above, "items": rows}
     if len(children) > len(rows):
-        listed["note"] = f"These are {len(rows)} of {len(children)}; manual_search finds the others."
+        listed["note"] = f"Shown: {len(rows)} of {len(children)}; manual_search finds the others."
     text = json.dumps(listed, ensure_ascii=False, separators=(",", ":"))
     return {"uri": uri_of(manual_id, above), "mimeType": _JSON, "text": text}

@@ -25,7 +25,7 @@ _NO_TEXT: Final = frozenset(
     }
 )
 
-NO_FILES: Final = "There is no file of a served format to search."
+NO_FILES: Final = "No file has a format that can be searched."
 """What is said where there are manuals, but nothing in them is served."""
 
 

@@ -26,9 +26,9 @@ _ROOM, _ROWS_IN_IT = 2_500, 5  # characters of JSON for so many rows, and what e
 _SHAPES: Final = ((80, 400, 150), (80, 100, 120), (80, 0, 60), (24, 0, 20))
 _MOST_TOLD: Final = 3  # reasons, of manuals
 _MOST_UNKNOWN, _LONGEST_WORD = 4, 24  # words that are told, and characters of each
-_NOTHING: Final = "Nothing that was searched matches; try other words."
-_WEAK: Final = "Nothing matches well; these may be about something else."
-_LEFT_OUT: Final = "Rows were left out for lack of room; a larger limit has more, and path_prefix names one folder."
+_NOTHING: Final = "Nothing matches; try other words."
+_WEAK: Final = "Nothing matches well; these results may be about something else."
+_LEFT_OUT: Final = "Results were left out for lack of room; raise limit, or narrow the search with path_prefix."
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class SearchResults:
         if (more := len(most_first) - _MOST_TOLD) > 0:
             told.append(f"and {more} more reason{'s' * (more > 1)}")
         if not self.was_in_time:
-            told.append("search again to go on")
+            told.append("search again to continue")
         if self.others:
             told.append(in_words(self.others))
         return "; ".join(told) or None
@@ -154,9 +154,9 @@ class SearchResults:
             told.append(_WEAK if self.rows else NO_FILES if self.no_files else _NOTHING)
         if self.unknown and self.rows and self.was_in_time:
             words = [_cut(each, _LONGEST_WORD) for each in self.unknown[:_MOST_UNKNOWN]]
-            nobody = "No manual searched" if self.complete else "Nothing that was searched"
+            where = "any manual searched" if self.complete else "what was searched"
             more = " and others" if len(self.unknown) > _MOST_UNKNOWN else ""
-            told.append(f"{nobody} has, spelled like this: {', '.join(words)}{more}.")
+            told.append(f"Not found in {where}: {', '.join(words)}{more}. Check the spelling.")
         return " ".join(filter(None, [*told, self.not_by_meaning])) or None
 
     def as_json(self, *, more: str = "") -> JsonObject:

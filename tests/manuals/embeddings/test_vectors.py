@@ -41,9 +41,9 @@ def test_texts_have_the_vectors_that_were_kept_for_them_in_whichever_process(vec
 
 def test_vectors_of_another_length_are_neither_kept_nor_compared(vectors: Vectors) -> None:
     vectors.keep({"a": [1.0, 2.0]}, unchecked)
-    with pytest.raises(EmbeddingFailed, match=r"vectors of 1 numbers, and others have 2; run .* --forget"):
+    with pytest.raises(EmbeddingFailed, match=r"vectors of 1 numbers, but the index has some of 2; run .* --forget"):
         vectors.keep({"b": [1.0]}, unchecked)
-    with pytest.raises(EmbeddingFailed, match="vectors of 3 numbers, and others have 2"):
+    with pytest.raises(EmbeddingFailed, match="vectors of 3 numbers, but the index has some of 2"):
         vectors.of(["a"], unchecked, 3)
     assert list(vectors.of(["a", "b"], unchecked)) == ["a"]
 

@@ -96,7 +96,7 @@ def test_a_root_that_is_missing_or_empty_is_named(tmp_path: Path) -> None:
     empty = list_children(Folder(root), LsRequest())
     assert empty["items"] == []
     assert f"'{root}'" in empty["note"]
-    assert "has no folder and no file" in empty["note"]
+    assert "has no folder and no served file" in empty["note"]
 
 
 @pytest.mark.rule("M2.2")

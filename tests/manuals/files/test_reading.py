@@ -335,7 +335,7 @@ def test_a_section_read_again_goes_on_after_it_until_the_end_and_starts_again(ro
         "applied_range": {"start_line": 3, "end_line": 129},
         "next_cursor": {"char_offset": 262},
         "eof": False,
-        "note": "This section has been read before on this connection, so here is what follows. "
+        "note": "This section was already read on this connection; this is the text after it. "
         "manual_scan with start_line 1 shows it again.",
     }
     assert end.line == 1

@@ -110,7 +110,7 @@ async def test_a_pdf_without_a_text_to_serve_is_named_and_other_files_are_found(
         assert [row["ref"]["path"] for row in found["results"]] == ["b.md"]
         assert (found["complete"], found["reason"]) == (False, f"m: 1 file not searched ({reason})")
         failed = await here.fail("manual_scan", manual_id="m", path="a.pdf")
-        assert failed["message"] == f"There is no text to serve in 'a.pdf' ({reason})."
+        assert failed["message"] == f"No text can be read from 'a.pdf' ({reason})."
 
 
 async def test_a_pdf_that_takes_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

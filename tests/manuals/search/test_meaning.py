@@ -164,7 +164,7 @@ async def test_a_slow_provider_costs_a_search_its_patience_and_the_next_one_noth
         for _ in range(2):
             paths, applied = await found(manuals)
             assert paths[0] == "a-words.md"
-            assert "no embeddings within 0.05 s; ask again." in applied["meaning_failure_reason"]
+            assert "embeddings did not arrive within 0.05 s; ask again." in applied["meaning_failure_reason"]
         assert len(stub.asked) == 1
         stub.before, stub.rest = trio.lowlevel.checkpoint, 0.0
         with trio.move_on_after(10):
@@ -211,12 +211,12 @@ async def test_each_model_has_vectors_of_its_own_and_those_of_another_length_sta
         paths, applied = await found(manuals)
         assert (paths[0], applied["ranked_by"]) == ("a-words.md", "words")
         assert applied["meaning_failure_reason"] == (
-            "The model gives vectors of 32 numbers, and others have 64; run 'openai-responses-mcp manuals index "
+            "The model gives vectors of 32 numbers, but the index has some of 64; run 'openai-responses-mcp manuals index "
             "--forget', and then 'openai-responses-mcp manuals index --embed'."
         )
         (root / "shop/new.md").write_text(page("New", "renew"), encoding="utf-8")
         await manuals.index("shop")
-        with pytest.raises(EmbeddingFailed, match=r"of 32 numbers, and others have 64; run .* --forget"):
+        with pytest.raises(EmbeddingFailed, match=r"of 32 numbers, but the index has some of 64; run .* --forget"):
             await manuals.embed("shop")
     async with opened(root, embedder()) as manuals:
         assert (await found(manuals))[0][0] == "b-meaning.md"
