@@ -54,7 +54,7 @@ class StateFile:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except ValueError as error:
-            raise OSError(errno.EINVAL, "its path is none that this system has") from error
+            raise OSError(errno.EINVAL, "this system does not allow its path") from error
         for _ in range(_TRIES):
             # What stands beside a file that somebody deleted must not meet the next one. Looked for first: once the new
             # file is there, another process may have made its own beside it.

@@ -78,4 +78,4 @@ def _sentence(what: str, where: str, cure: str) -> str:
 def first_of(found: list[str]) -> tuple[str, ...]:
     """Return the first sentences, and how many more there are."""
     more = len(found) - _AT_MOST
-    return (*found[:_AT_MOST], *([f"{more} more like these; cure the ones above first."] if more > 0 else []))
+    return (*found[:_AT_MOST], *([f"{more} more like these; correct the ones above first."] if more > 0 else []))

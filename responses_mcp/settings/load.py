@@ -174,7 +174,7 @@ class _Loading:
                 return
             if not text.missing:
                 what = f"config file: expected a YAML file in UTF-8 of at most {LIMIT // 1024} KiB, got {text.reason}"
-                self.findings.problem(what, self.where(self.file), "give the path of such a file or cure this one")
+                self.findings.problem(what, self.where(self.file), "give the path of such a file or correct this one")
                 return
         self.file = f"yaml:{places[0]}" if places else "yaml:"
         if asked is not None:
@@ -286,7 +286,7 @@ def _finish_openai(loading: _Loading) -> None:
     given = environ.get(variable, "")
     api_key = given.strip() or given or None
     if api_key is not None and api_key != given:
-        what = f"{variable}: the key has blanks or a line break around it, which are left out"
+        what = f"{variable}: the key has blanks or a line break around it, which the server removes"
         findings.warning(what, f"env {variable}", "set it without them")
     values["openai.api_key"] = api_key
     loading.sources["openai.api_key_present"] = f"env:{variable}" if api_key is not None else _DEFAULT
@@ -316,7 +316,7 @@ def _finish_toolsets(loading: _Loading) -> None:
         loading.refuse(key, BadValue("none", cure=cure), expected)
     if values["request.handoff_ms"] and "research" not in toolsets:
         cure = "add research to server.toolsets, or remove this"
-        loading.warn("request.handoff_ms", "no call is handed off without the toolset research", cure)
+        loading.warn("request.handoff_ms", "without the toolset research, no call becomes a run", cure)
 
 
 def _finish_manuals(loading: _Loading) -> None:
@@ -326,7 +326,7 @@ def _finish_manuals(loading: _Loading) -> None:
         return
     if not os.path.isdir(root):  # noqa: PTH112 - unlike Path.is_dir it raises nothing
         what = f"there is no such folder, so there are no manuals: {loading.findings.shown(root, 300)}"
-        loading.warn("manuals.root", what, "create it or correct the path, in which no variables are filled in")
+        loading.warn("manuals.root", what, "create it or correct the path; variables in it are not expanded")
     if loading.values["manuals.index_dir"] is None:
         loading.values["manuals.index_dir"] = loading.folder("cache")
 

@@ -230,7 +230,7 @@ def _mapping(form: Form, tree: Mapping[str, object], findings: Findings) -> Mapp
     try:
         text = json.dumps(tree, ensure_ascii=False, allow_nan=False)
     except (ValueError, RecursionError):
-        raise BadValue("one with a number that JSON has not") from None
+        raise BadValue("one with a number that JSON does not have") from None
     if findings.holds_secret(text):
         raise BadValue("one with what looks like a key (not shown)")
     return tree

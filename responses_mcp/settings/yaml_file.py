@@ -71,7 +71,7 @@ class _Loader(yaml.SafeLoader):
             name = self._untyped.construct_object(name_node, deep=True)
             self._path.append(str(name))
             if not isinstance(name, str) or name in mapping:
-                what = "comes twice; remove one" if isinstance(name, str) else "is no text; put it in quotes"
+                what = "comes twice; remove one" if isinstance(name, str) else "is not a string; put it in quotes"
                 said = f"{'.'.join(self._path)} {what}"
                 raise yaml.MarkedYAMLError(problem=said, problem_mark=name_node.start_mark)
             mapping[name] = self._untyped.construct_object(node_below, deep=True)

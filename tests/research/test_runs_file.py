@@ -332,7 +332,7 @@ def test_a_file_of_a_newer_version_is_left_alone_and_told(file: RunsFile) -> Non
 
 
 def test_a_path_that_no_system_has_is_told_and_not_blamed_for_a_text_that_cannot_be_written(file: RunsFile) -> None:
-    with pytest.raises(RunsFileUnusable, match="its path is none that this system has"):
+    with pytest.raises(RunsFileUnusable, match="this system does not allow its path"):
         RunsFile(Path("a\0b")).get("run_1", "mine")
     with pytest.raises(RunsFileUnusable, match="surrogates not allowed"):
         add(file, row(model="gpt-\udcff"), join=False)

@@ -53,7 +53,7 @@ model_profiles:
 def test_what_cannot_be_passed_on_is_a_problem(tmp_path: Path) -> None:
     wrong = {
         "file_search: [1]": "file_search: expected members of the tool that searches files, got a list (",
-        "file_search: {filters: {a: 1.0e+400}}": "got one with a number that JSON has not (",
+        "file_search: {filters: {a: 1.0e+400}}": "got one with a number that JSON does not have (",
         "file_search: {score_threshold: 0.3}": "got score_threshold among them (",
         "web_search: {filters: []}": "got a list for filters (",
         "request: {reasoning: high}": 'got "high" for reasoning (',
@@ -165,7 +165,7 @@ def test_the_folder_of_a_relative_home_is_absolute() -> None:
 
 def test_a_hand_off_without_the_toolset_that_takes_it_is_warned_of(tmp_path: Path) -> None:
     lonely = "request: {handoff_ms: 5000}\n"
-    assert warning(load(tmp_path, lonely)).startswith("request.handoff_ms: no call is handed off without the toolset")
+    assert warning(load(tmp_path, lonely)).startswith("request.handoff_ms: without the toolset research, no call")
     clean(load(tmp_path, f"{lonely}server: {{toolsets: [answer, research]}}\n"))
 
 

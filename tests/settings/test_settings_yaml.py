@@ -82,7 +82,7 @@ def test_a_file_that_cannot_be_text_is_one_problem_and_leaves_the_defaults(tmp_p
         loaded = load(tmp_path, yaml)
         assert problem(loaded) == (
             f"config file: expected a YAML file in UTF-8 of at most 128 KiB, got {got} (from {usual_place(tmp_path)}); "
-            "give the path of such a file or cure this one."
+            "give the path of such a file or correct this one."
         )
         assert loaded.settings == Settings(problems=loaded.problems)
 
@@ -108,11 +108,11 @@ SECTION = ": expected a mapping of settings, got "
         ("- a\n- b\n", (f"{ROOT}a list (from FILE); start it with a section",)),
         ("text\n", (f'{ROOT}"text" (from ',)),
         ("true\n", (f"{ROOT}true (a boolean) (from ",)),
-        ("1: a\n", (BROKEN, '"1 is no text; put it in quotes" (from FILE line 1 column 1)')),
-        ("request:\n  max_retries: 1\n  2: a\n", (BROKEN, '"request.2 is no text; put it in quotes" (from FILE line 3')),
-        ("[a, b]: c\n", (BROKEN, "is no text")),
-        ("? {a: b}\n: c\n", (BROKEN, "is no text")),
-        ("~: a\n", (BROKEN, "is no text")),
+        ("1: a\n", (BROKEN, '"1 is not a string; put it in quotes" (from FILE line 1 column 1)')),
+        ("request:\n  max_retries: 1\n  2: a\n", (BROKEN, '"request.2 is not a string; put it in quotes" (from FILE line 3')),
+        ("[a, b]: c\n", (BROKEN, "is not a string")),
+        ("? {a: b}\n: c\n", (BROKEN, "is not a string")),
+        ("~: a\n", (BROKEN, "is not a string")),
         ("!x a: b\n", (BROKEN, "a tag or an alias; leave it out")),
         ("a: !!python/object:os.system {}\n", (BROKEN, "(from FILE line 1 column 4); correct the file.")),
         ("a: &a {b: 1}\nc: {<<: *a}\n", (BROKEN, "a tag or an alias")),
@@ -148,4 +148,4 @@ def test_aliases_that_would_expand_to_billions_are_refused_at_once(tmp_path: Pat
 def test_a_flood_of_findings_is_cut_with_a_count(tmp_path: Path) -> None:
     loaded = load(tmp_path, "".join(f"key{n}: 1\n" for n in range(3_000)))
     assert len(loaded.warnings) == 51
-    assert loaded.warnings[-1] == "2950 more like these; cure the ones above first."
+    assert loaded.warnings[-1] == "2950 more like these; correct the ones above first."
