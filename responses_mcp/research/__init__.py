@@ -1,1 +1,1 @@
-"""Research: questions that take minutes, asked once, in runs that outlive the call, the connection and the process."""
+"""Research: questions that take minutes, sent once, in runs that outlive the call, the connection and the process."""

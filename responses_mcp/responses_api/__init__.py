@@ -1,1 +1,1 @@
-"""OpenAI's Responses API: what is asked, how often, and what the answer means."""
+"""OpenAI's Responses API: requests, retries, background mode, and the meaning of replies."""

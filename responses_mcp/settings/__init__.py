@@ -1,4 +1,4 @@
-"""Settings: what the server is told, from the command line, the environment, one YAML file and defaults.
+"""Settings, from the command line, the environment, one YAML file and defaults.
 
 `load_settings` reads them once, at start; everything after that receives a frozen `Settings`. Importing this
 package and loading without a file costs no YAML, no HTTP and no Trio, because clients wait for the first answer.

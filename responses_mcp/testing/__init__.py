@@ -1,4 +1,4 @@
-"""A fake Responses API for tests, on real sockets: scripted replies and misbehaviour, all of it recorded.
+"""A fake Responses API for tests, on real sockets: scripted replies and misbehaviour, with a record of all requests.
 
 It needs Trio, h11 and the standard library only. See `open_fake_api` for the way in, `replies` for what it can
 answer, and `bodies` for response objects. ``python -m responses_mcp.testing`` serves it as a process.

@@ -1,1 +1,1 @@
-"""Money: what calls of the API use and cost, what may be spent, and the ledger in which it is written down."""
+"""Money: usage and cost of calls of the API, limits, and the ledger."""

@@ -1,1 +1,1 @@
-"""The MCP clients: which are known, their configuration files, and the entries of this server in them."""
+"""The known MCP clients, their configuration files, and the entries of this server in them."""

@@ -1,4 +1,4 @@
-"""`openai-responses-mcp doctor`: what is wrong here, and what to do about it."""
+"""`openai-responses-mcp doctor`: finds faults of the installation, and names their fixes."""
 
 from __future__ import annotations
 

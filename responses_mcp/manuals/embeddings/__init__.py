@@ -1,1 +1,1 @@
-"""Meaning: texts as vectors, from a provider of choice, so that a search knows other words for the same."""
+"""Meaning: texts as vectors of a provider, so that a search knows other words for the same."""

@@ -1,1 +1,1 @@
-"""The files: what may be opened, their text and sections, and the tools that show them."""
+"""The files: which may be opened, their text and sections, and the tools that show them."""

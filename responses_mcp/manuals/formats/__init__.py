@@ -1,4 +1,4 @@
-"""Formats: from a file to what is served of it, for each type that `paths.file_type` knows.
+"""Formats: from a file to the text that is served, for each type that `paths.file_type` knows.
 
 What makes documents takes something to call now and then, to learn whether to stop. It raises `Unserved`.
 """

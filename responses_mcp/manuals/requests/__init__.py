@@ -1,4 +1,4 @@
-"""What can be asked of the manuals: a frozen request for each tool. `parsing` makes them from a client's JSON."""
+"""Requests to the manuals: a frozen one for each tool. `parsing` makes them from a client's JSON."""
 
 from __future__ import annotations
 

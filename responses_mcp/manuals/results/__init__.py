@@ -1,1 +1,1 @@
-"""What a search says of itself, and results that are kept."""
+"""The report of a search on itself, and cached results."""

@@ -1,1 +1,1 @@
-"""What a request is made of: arguments, body, credentials."""
+"""The parts of a request: arguments, body, credentials."""
