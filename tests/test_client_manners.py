@@ -273,9 +273,9 @@ async def test_a_client_without_a_key_is_told_where_its_own_user_sets_it(
         assert ("the key itself" in text, "OpenAISettings" in text) == (False, False)
 
 
-FILLS_IN_NONE = "fills in none: write the key itself in its place in the `env` of this server's entry"
+FILLS_IN_NONE = "fills in no placeholder: write the key itself into the `env` of this server's entry"
 QUOTED = "has quotation marks around it. Remove them. Then restart"
-CHANGE = "Put a valid key into OPENAI_API_KEY. Change it where {0} is started, or in this server's entry if it stands there, and restart {0}."
+CHANGE = "Put a valid key into OPENAI_API_KEY. Change it where {0} is started, or in this server's entry if the entry sets it, and restart {0}."
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ CHANGE = "Put a valid key into OPENAI_API_KEY. Change it where {0} is started, o
         (
             "claude-code",
             '"sk-test-0123456789"',
-            f"{QUOTED} Claude Code. If it is right where Claude Code was started, this server's entry has another: run",
+            f"{QUOTED} Claude Code. If it is right where Claude Code was started, this server's entry has another value: run",
         ),
         ("codex-mcp-client", "refused", CHANGE.format("Codex")),
         ("another", "refused", CHANGE.format("the client")),

@@ -494,7 +494,7 @@ def build_parser() -> Parser:
     )
     place = "manual and path, as 'find' shows them: guide/auth/tokens.md:57, or guide auth/tokens.md"
     read.add_argument("place", metavar="PLACE", nargs="+", help=place)
-    read.add_argument("--all", action="store_true", help="all of the file, or from the line on")
+    read.add_argument("--all", action="store_true", help="the whole file, or all of it from the line on")
     listing = command(
         "ls [MANUAL [FOLDER]]",
         _ls,

@@ -26,7 +26,7 @@ def build_parser() -> Parser:
     parser = parser_of(
         "search",
         usage='%(prog)s "QUERY" [options]',
-        description="Search the web, and list the pages that fit best, each with what it says.",
+        description="Search the web, and list the pages that fit best, each with a snippet.",
         epilog=_EXAMPLES,
     )
     parser.add_argument("query", metavar="QUERY", nargs="*", help="what to look for; - reads it from stdin")

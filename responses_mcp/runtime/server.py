@@ -172,11 +172,11 @@ class _Shell:
     def _tell_cut_off(self, server: Server) -> None:
         """Answer the calls that the end has cancelled, and say in the log how many they are."""
         if server.reading.cancel_called:
-            why = "the server was asked to stop, and the answer was not there in time; ask again."
+            why = "the server was asked to stop, and the answer did not arrive in time; ask again."
         else:
             why = (
-                f"the input ended, and the answer was not there within {server.grace:g} s (server.drain_timeout_ms); "
-                "keep the connection open until it is, or raise that limit (MCP_DRAIN_TIMEOUT_MS)."
+                f"the input ended, and the answer did not arrive within {server.grace:g} s (server.drain_timeout_ms); "
+                "keep the connection open until it does, or raise that limit (MCP_DRAIN_TIMEOUT_MS)."
             )
         count = len(server.cut_off)
         many = "1 call was" if count == 1 else f"{count} calls were"

@@ -60,7 +60,7 @@ class _Loader(yaml.SafeLoader):
         """Compose the next node, unless it has more to it than JSON has. Raises `MarkedYAMLError`."""
         event: Any = self._untyped.peek_event()
         if isinstance(event, yaml.AliasEvent) or getattr(event, "tag", None) is not None:
-            what = "a tag or an alias; leave it out, or write out what it stands for"
+            what = "a tag or an alias; leave it out, or write its value instead"
             raise yaml.MarkedYAMLError(problem=what, problem_mark=self._untyped.peek_event().start_mark)
         return super().compose_node(parent, index)
 

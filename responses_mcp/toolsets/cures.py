@@ -31,12 +31,12 @@ def for_client(error: ResponsesMcpError, client: str | None) -> str:
         return str(error)
     title, name = _PASS_IT_ON.get(client or "", ("the client", ""))
     if not isinstance(error, KeyUnusable):
-        where = f"where {title} is started, or in this server's entry if it stands there"
+        where = f"where {title} is started, or in this server's entry if the entry sets it"
         return f"{error.message} Change it {where}, and restart {title}.{str(error).removeprefix(error.message)}"
     again = f"run `{program('install', name, '--write')}`"
     if error.remedy is not None:
         told = f"{error.cause} {error.remedy} Then restart {title}."
-        other = f" If it is right where {title} was started, this server's entry has another: {again}."
+        other = f" If it is right where {title} was started, this server's entry has another value: {again}."
         return told + other if name else told
     if name:
         return (
@@ -46,13 +46,13 @@ def for_client(error: ResponsesMcpError, client: str | None) -> str:
         )
     if error.unfilled and client in _FILL_IN_NOTHING:
         return (
-            f"{error.cause} {_FILL_IN_NOTHING[client]} fills in none: write the key itself in its place in the `env` "
+            f"{error.cause} {_FILL_IN_NOTHING[client]} fills in no placeholder: write the key itself into the `env` "
             f"of this server's entry, then restart {_FILL_IN_NOTHING[client]}."
         )
     if error.unfilled:
         return (
             f"{error.cause} Set the variable where the client is started (`{error.command}`), then restart the client. "
-            "If it is set there, this client has another form of placeholder, or none; the command `install` knows."
+            "If it is set there, this client has another form of placeholder, or none: run `install CLIENT --write`."
         )
     entry = "in the `env` of this server's entry in your MCP client's configuration"
     return f"{error.cause} Set it {entry}, then restart the client."

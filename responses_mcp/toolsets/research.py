@@ -62,7 +62,7 @@ class ResearchToolset(RunsToolset):
         try:
             view = await (await self._opened()).result(uri.removeprefix(_SCHEME) if uri.startswith(_SCHEME) else "")
         except BadArgument:
-            unknown = f"There is no such run. URIs are {_SCHEME}ID with the id of a run; research_list has those."
+            unknown = f"There is no such run. URIs are {_SCHEME}ID with the id of a run; research_list gives the ids."
             return Missing(uri, unknown)
         except ResponsesMcpError as error:
             return RpcError(INTERNAL_ERROR, self._redact(str(error)))

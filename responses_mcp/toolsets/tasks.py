@@ -100,8 +100,8 @@ class RunsToolset(Toolset):
         if not view.running:
             return answer_in(view)
         text = (
-            f"There is no answer yet: this takes longer than {seconds:g} s. It goes on as run {view.run_id}; call "
-            f"research_result with run_id {view.run_id} for the answer. Asking again would pay again."
+            f"There is no answer yet: the call takes longer than {seconds:g} s. It continues as run {view.run_id}. "
+            f"Call research_result with run_id {view.run_id} for the answer. Asking again would cost a second time."
         )
         return Answer(text, used_search=False, citations=(), model=view.model, run_id=view.run_id)
 
@@ -223,7 +223,7 @@ def _within(result: JsonObject, most: int) -> JsonObject:
     if size <= most:
         return result
     error = (
-        f"The data has {size} characters, more than the {most} of server.max_result_chars. Raise that "
-        "(MCP_MAX_RESULT_CHARS) and call research_result again; the answer below has the same."
+        f"The data has {size} characters, more than the {most} of server.max_result_chars. Raise the limit "
+        "(MCP_MAX_RESULT_CHARS) and call research_result again; the answer below has the data."
     )
     return {name: value for name, value in result.items() if name != "data"} | {"error": error}

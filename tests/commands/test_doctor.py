@@ -563,7 +563,7 @@ async def test_without_a_usable_key_the_way_is_tried_without_one(
     async with open_fake_api(Error(401)) as api, tls_front(api.base_url, ca) as url:
         report = await examine(OPENAI_API_KEY="'sk-quoted-0123456789abcdef'", OPENAI_BASE_URL=url)
     assert "authorization" not in api.requests[0].headers
-    report.line("ok", "http", "wants a key")
+    report.line("ok", "http", "needs a key")
     assert report.failed == ["key"]
     async with open_fake_api() as api:
         report = await examine(OPENAI_API_KEY=None, OPENAI_BASE_URL=api.base_url)

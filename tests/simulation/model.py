@@ -381,7 +381,7 @@ class _Model:
         self._only(use, text)
         if message.get("error", {}).get("code") == INTERNAL_ERROR and b'"name": "crash' not in use.message.data:
             self.wrong(Invariant.QUIET, f"{use.message.marker} crashed")
-        if "the answer was not there" in text:
+        if "the answer did not arrive" in text:
             self._cut_off = True
             if self._deadline is None or self._now < self._deadline:
                 self.wrong(Invariant.IN_TIME, f"{use.message.marker} was cut off before its time was over")

@@ -172,7 +172,7 @@ def _refused(error: UpstreamError, path: str, *, with_credentials: bool) -> Find
     """Judge an error of the API."""
     found, fix = with_cure(error.message)
     if error.status in {401, 403} and not with_credentials:
-        return ok("http", f"{path}: {error.status}; the API is there and wants a key")
+        return ok("http", f"{path}: {error.status}; the API answers and needs a key")
     if error.status in {401, 403}:  # what the API says of a key quotes parts of it
         found = found.partition(":")[0]
         if "scope" in error.message:

@@ -155,7 +155,7 @@ class ReplyReader:
             self.close()  # until its connection is closed, all others that grow would be given up with it
             raise UnusableReply(
                 f"All replies being read have more than {self._budget.most_bytes} bytes together, so this one was "
-                "given up; ask again, and fewer questions at once.",
+                "given up; ask again, with fewer questions at once.",
                 maybe_paid=True,
             )
         return self._has_enough
