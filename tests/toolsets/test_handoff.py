@@ -89,7 +89,7 @@ async def test_a_call_that_takes_longer_is_answered_by_the_run_that_goes_on(tmp_
         assert (found["used_search"], found["citations"]) == (False, [])
         (run,) = await listed(client)
         assert run["status"] == "running"
-        assert f"call research_result with run_id {run['run_id']}" in found["answer"]
+        assert f"Call research_result with run_id {run['run_id']}" in found["answer"]
         ended = await called(client, "research_result", run_id=run["run_id"])
         assert (ended["status"], ended["answer"][:19]) == ("completed", "The answer to: why?")
     assert upstream.kinds == ["ask"]
