@@ -30,10 +30,11 @@ _LONGEST_BODY = 1 << 30  # bytes; to skip more, exactly, would be to skip whatev
 _LONG_HEADERS = f"a header block is longer than {MAX_HEADER_BYTES} bytes"
 
 _HEADER = re.compile(rb"(content-length|content-type)[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
-_GLUED_HEADER = re.compile(rb"(?:\xef\xbb\xbf)*(content-length[ \t]*:[ \t]*[0-9]{1,18}[ \t]*\r?)$", re.IGNORECASE)
+_GLUED_HEADER = re.compile(rb"content-length[ \t]*:[ \t]*[0-9]{1,18}[ \t]*\r?$", re.IGNORECASE)
 _LONGEST_GLUED = 256  # bytes at a line's end in which a header is looked for; the rest may be millions
 _LENGTH = re.compile(rb"[0-9]{1,18}")
-_MARKS = re.compile(rb"(?:\xef\xbb\xbf)+")  # of byte order
+_MARK = b"\xef\xbb\xbf"  # of byte order
+_MARKS = re.compile(rb"(?:\xef\xbb\xbf)+")
 _LONGEST_START = 64  # bytes in which the start of a header or of a message is looked for, behind marks
 
 
@@ -119,16 +120,18 @@ class MessageReader:
         line = self._take_line(self._limit)
         if line is None:
             return self._step == self._skipping
-        line = _unmarked(line)
+        if line.startswith(_MARK):  # few lines do, and the pattern takes longer
+            line = _unmarked(line)
         if not line.strip():
             return True
         if header := _HEADER.match(line):
             self._start_headers(len(line))
             self._note_header(header)
         elif glued := _GLUED_HEADER.search(line, max(0, len(line) - _LONGEST_GLUED)):
-            self._out.append(Payload(line[: glued.start()].strip(), line=False))
-            self._start_headers(len(line) - glued.start(1))
-            self._note_header(_HEADER.match(line, glued.start(1)))
+            # Marks may stand before the header. No message ends in a byte of one.
+            self._out.append(Payload(line[: glued.start()].rstrip(_MARK).strip(), line=False))
+            self._start_headers(len(line) - glued.start())
+            self._note_header(_HEADER.match(line, glued.start()))
         else:
             self._out.append(Payload(line.strip(), line=True))
         return True

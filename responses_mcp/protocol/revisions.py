@@ -107,7 +107,8 @@ class Task(NamedTuple):
 
 def is_modern(params: Mapping[str, Any]) -> bool:
     """Tell whether `params._meta` makes the request a modern one: an object that names a protocol version."""
-    return _VERSION_KEY in as_object(params.get("_meta"))
+    meta = params.get("_meta")
+    return isinstance(meta, dict) and _VERSION_KEY in meta
 
 
 def check_envelope(params: Mapping[str, Any]) -> RpcError | None:
