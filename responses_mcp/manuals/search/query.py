@@ -85,10 +85,15 @@ class Sought:
 
     def stands_in(self, padded: str) -> bool:
         """Tell whether a row has it."""
-        return any(map(padded.__contains__, self.needles))
+        for needle in self.needles:  # noqa: SIM110  # `any` takes three times as long, and searches ask 2,000 times
+            if needle in padded:
+                return True
+        return False
 
     def hits(self, padded: str) -> int:
         """Count it in a row."""
+        if len(self.needles) == 1:
+            return padded.count(self.needles[0])
         return max(map(padded.count, self.needles), default=0)
 
 
