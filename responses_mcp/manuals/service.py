@@ -284,15 +284,26 @@ class Manuals:
         self, request: SearchRequest, names: Sequence[str], deadline: float, on_phase: Callable[[str], None] | None
     ) -> tuple[SearchResults, Counter[str]]:
         """Return what was found, and how many files of other formats there are, by endings."""
-        manuals: dict[str, Changes | None] = {}
+        manuals: dict[str, Changes | None] = dict.fromkeys(names)
         unsearched: list[Unsearched] = []
-        for name in names:
+        failures: list[Exception] = []
+
+        async def update(name: str) -> None:
             report = _reporting(on_phase, name)
             try:
                 manuals[name] = await self._updating.updated(name, deadline, report, request.query)
             except ManualsError as error:
+                del manuals[name]
                 if error.code != "not_found":  # it has gone since it was listed
                     unsearched.append(Unsearched(name, UNREADABLE, None))
+            except Exception as error:  # noqa: BLE001  # a broken index, which concerns all manuals
+                failures.append(error)
+
+        async with trio.open_nursery() as nursery:  # one that waits for its index must not take the time of the others
+            for name in names:
+                nursery.start_soon(update, name)
+        if failures:
+            raise failures[0]
         others = sum((each.others for each in manuals.values() if each is not None), Counter[str]())
 
         def search(library: Library, check: CancellationCheck, meaning: Meaning | None) -> SearchResults:
