@@ -88,9 +88,12 @@ def configure(*, debug: bool, debug_file: str | None, redact: Redactor, shown: s
     """Send this package's log lines to stderr, all of them with `debug`, warnings and worse without.
 
     With `debug` they also go to a `debug_file` other than `-`, appended, readable by its owner only. One that cannot be
-    opened, or is a terminal or a standard stream, is a warning. `shown` goes to stderr first. Returns what ends it.
+    opened, or is a terminal or a standard stream, is a warning. `shown` goes to stderr first. Returns what ends it, and
+    puts back how the package logged before.
     """
     closing = ExitStack()
+    closing.callback(_root.setLevel, _root.level)
+    closing.callback(setattr, _root, "propagate", _root.propagate)
     form = "%(asctime)s %(levelname)s %(message)s" if debug else f"{PROGRAM}: %(message)s"
     _root.setLevel(logging.DEBUG if debug else logging.WARNING)
     _root.propagate = False

@@ -1,6 +1,5 @@
 """The package's log, configured for a test and put back afterwards."""
 
-import logging
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,8 +10,6 @@ from responses_mcp import logs
 from responses_mcp.logs import configure
 from responses_mcp.secrets import Redactor
 
-ROOT = logging.getLogger("responses_mcp")
-
 
 @contextmanager
 def configured(
@@ -22,7 +19,6 @@ def configured(
 
     It has `flush` seconds for that, more than in earnest, because the machine may be busy.
     """
-    before = ROOT.level, ROOT.propagate
     closing = configure(
         debug=debug, debug_file=None if debug_file is None else str(debug_file), redact=redact or Redactor()
     )
@@ -31,8 +27,6 @@ def configured(
     finally:
         with patch.object(logs, "FLUSH_SECONDS", flush):
             closing.close()
-        ROOT.setLevel(before[0])
-        ROOT.propagate = before[1]
 
 
 @contextmanager

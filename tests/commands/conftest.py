@@ -1,7 +1,5 @@
 """What holds for every test of a command: what it keeps, it keeps in a folder of the test."""
 
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,13 +20,3 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "AppData" / "Local"))
     for name in ELSEWHERE:
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture(autouse=True)
-def log_of_the_package() -> Iterator[None]:
-    """Put back what `--debug` changes for the rest of a process: other tests would log what no report can hold."""
-    log = logging.getLogger("responses_mcp")
-    before = log.level, log.propagate
-    yield
-    log.setLevel(before[0])
-    log.propagate = before[1]
