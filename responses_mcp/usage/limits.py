@@ -33,6 +33,11 @@ def total(amounts: Iterable[Amount]) -> Amount:
     return Amount(*map(sum, zip(NOTHING, *amounts, strict=True)))
 
 
+def without(whole: Amount, part: Amount) -> Amount:
+    """Return what is left of an amount."""
+    return Amount(whole.calls - part.calls, whole.tokens - part.tokens, whole.usd - part.usd)
+
+
 def dearest(one: Amount, other: Amount) -> Amount:
     """Return the larger number of each kind."""
     return Amount(max(one.calls, other.calls), max(one.tokens, other.tokens), max(one.usd, other.usd))

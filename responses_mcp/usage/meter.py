@@ -20,7 +20,7 @@ from responses_mcp.errors import LimitReached, UpstreamError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.settings.model import LimitSettings, Profile, Settings
 from responses_mcp.usage.bill import UNSENT, Bill, Call
-from responses_mcp.usage.limits import NOTHING, Amount, dearest, require_room, total
+from responses_mcp.usage.limits import NOTHING, Amount, dearest, require_room, total, without
 from responses_mcp.usage.models import PriceList, Usage, guess
 
 if TYPE_CHECKING:
@@ -52,14 +52,14 @@ class Caller(NamedTuple):
 class Meter:
     """Counts what calls use and cost, keeps them within the limits, and writes them down if there is a ledger.
 
-    `spent` is what the ended calls of this session cost. `now` gives seconds since 1970; `in_thread` runs a function of
-    the ledger elsewhere, by default in a worker thread.
+    `spent` is what the ended calls of this session cost, `held` the guesses of those that run. `now` gives seconds
+    since 1970; `in_thread` runs a function of the ledger elsewhere, by default in a worker thread.
     """
 
     def __init__(
         self, settings: Settings, *, now: Callable[[], float] = time.time, in_thread: InThread | None = None
     ) -> None:
-        self.spent = NOTHING
+        self.spent = self.held = NOTHING
         limits = {name: limit for name, limit in asdict(settings.limits).items() if limit is not None}
         self._of_day = {name: limits.pop(name) for name in ("day_cost_usd",) if name in limits}
         self._of_session = limits
@@ -75,11 +75,6 @@ class Meter:
 
             self._ledger = Ledger(settings.research.state_dir, in_thread)
         self._is_off = self._ledger is None and settings.limits == LimitSettings()
-
-    @property
-    def held(self) -> Amount:
-        """The guesses of the calls that run."""
-        return total(guessed for _, guessed in self._running.values())
 
     @asynccontextmanager
     async def call(self, caller: Caller, profile: Profile) -> AsyncGenerator[Bill]:
@@ -112,6 +107,7 @@ class Meter:
         guessed, spent, held = self._guess(kind), self.spent, self.held
         require_room(self._of_session, guessed, spent, held)
         self._running[call.id] = kind, guessed
+        self.held = total([held, guessed])
         try:
             if self._ledger is None or not await self._ledger.admit(call, guessed, self._of_day):
                 require_room(self._of_day, guessed, spent, held)  # as far as this session knows
@@ -129,11 +125,12 @@ class Meter:
         if self._is_off:
             return
         kind, guessed = self._running.pop(call.id, (None, NOTHING))
+        self.held = without(self.held, guessed) if self._running else NOTHING  # not what sums of fractions leave
         if kind is not None or (call.id in self._unknown and not usage.unknown):
             tokens = usage.total_tokens + usage.uncounted * guessed.tokens
             cost = Amount(min(usage.attempts, 1), tokens, (usage.cost_usd or 0.0) + usage.unknown * guessed.usd)
             before = self._unknown.pop(call.id, NOTHING)
-            self.spent = total([self.spent, cost, Amount(-before.calls, -before.tokens, -before.usd)])
+            self.spent = without(total([self.spent, cost]), before)
             if usage.unknown:
                 self._unknown[call.id] = cost
                 if len(self._unknown) > _MOST_UNKNOWN:
