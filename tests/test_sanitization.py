@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from responses_mcp.asking import Watcher, open_answers
 from responses_mcp.errors import UpstreamError
 from responses_mcp.research.runs import open_research
-from responses_mcp.responses_api.response.sources import WrittenText
 from responses_mcp.responses_api.response.web_pages import address, closing_nothing
 from responses_mcp.sanitization import sanitized
 from responses_mcp.secrets import MASK
@@ -27,6 +26,7 @@ from responses_mcp.settings.model import ManualsSettings, OpenAISettings, Resear
 from responses_mcp.testing import Error, Json, as_stream, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.manuals import ManualsToolset
+from tests.written_text import in_pieces
 
 WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 KEY = "canary-key-0123456789-of-nobody"
@@ -252,15 +252,6 @@ async def test_no_injection_reaches_a_client_in_progress_or_a_reader_of_the_text
                 await answers.answer("q", watcher=Watcher(phases.append, written.append))
                 assert f"searched: {tokens(left)}" in phases, name
                 assert tokens(left).startswith("".join(written).removesuffix(".")), name
-
-
-def in_pieces(text: str, size: int) -> str:
-    """Return what a reader of a text is given while it is written, so many characters at a time."""
-    written: list[str] = []
-    taker = WrittenText(written.append, str)
-    for at in range(0, len(text), size):
-        taker.take(text[at : at + size])
-    return "".join(written)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])

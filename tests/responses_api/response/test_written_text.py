@@ -9,6 +9,7 @@ from responses_mcp.responses_api.response.sources import WrittenText
 from responses_mcp.responses_api.response.web_pages import without_markers, without_tracking
 from responses_mcp.secrets import Redactor
 from tests.growth import Hostile, superlinear
+from tests.written_text import in_pieces
 
 PROSE = (
     "It is a line that is too long for the header of a block of sources, so each of the texts below may go on in it: "
@@ -84,14 +85,6 @@ def test_a_word_without_an_end_costs_no_more_than_its_length(delta: str) -> None
     assert superlinear(work, [Hostile("", "x", "")], shortest=4096) is None  # a word is looked at up to there
 
 
-def of_lines(text: str, step: int) -> str:
-    pieces: list[str] = []
-    written = WrittenText(pieces.append, str)
-    for at in range(0, len(text), step):
-        written.take(text[at : at + step])
-    return "".join(pieces)
-
-
 BLOCK = "Sources:\n- https://a.jp/ (2026-11-20)\n\n1. [b](https://b.jp/)\n"
 
 
@@ -102,11 +95,11 @@ BLOCK = "Sources:\n- https://a.jp/ (2026-11-20)\n\n1. [b](https://b.jp/)\n"
 ])  # fmt: skip
 def test_from_what_may_be_the_last_block_of_sources_nothing_is_told(block: str, step: int) -> None:
     for behind in ("", "Ask me for more.\n\nOr do not.\n"):
-        assert of_lines(f"It rains.\n\n{block}{behind}", step) == "It rains.\n\n"
+        assert in_pieces(f"It rains.\n\n{block}{behind}", step) == "It rains.\n\n"
 
 
 def test_a_block_of_sources_without_an_end_costs_no_more_than_its_length() -> None:
     def work(text: str) -> None:
-        assert of_lines(f"Sources:\n{text}", 20) == ""
+        assert in_pieces(f"Sources:\n{text}", 20) == ""
 
     assert superlinear(work, [Hostile("", "- https://a.jp/ (2026-11-20)\n", ""), Hostile("- ", "x ", "")]) is None
