@@ -1,14 +1,12 @@
 """The package as rooms: what lies where, which room may import which, and how long everything is.
 
 `python -m tests.house` prints the rooms with their files, lines and imports, every breach and every circle, and
-`python -m tests.house --write` writes the tree in docs/architecture.md and the tests that know the inside of a room in
-docs/verification.md. `tests/test_layers.py` holds the rules.
+`python -m tests.house --write` writes the tree in docs/architecture.md. `tests/test_layers.py` holds the rules.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 import subprocess
 import sys
 import textwrap
@@ -20,7 +18,6 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "responses_mcp"
 PAGE = ROOT / "docs/architecture.md"
-TESTS_PAGE = ROOT / "docs/verification.md"
 BASE = {"", "errors", "json_types", "secrets", "room", "sanitization"}  # "" is the package itself, for its version
 
 # For each room the other rooms and modules of ours that it may import. A room may always import what lies directly in
@@ -275,52 +272,10 @@ def drawn() -> str:
     return "".join(row + "\n" if row.endswith("/") and " " not in row else f"    {row}\n" for row in rows)
 
 
-def private_names(file: Path) -> set[str]:
-    """Return the private names of other modules that a test reads, imports or replaces."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        match node:
-            case ast.Attribute(value=ast.Name(id="self" | "cls")):
-                pass
-            case ast.Attribute(attr=name):
-                found.add(name)
-            case ast.ImportFrom(names=names):
-                found.update(each.name for each in names)
-            case ast.Call(func=ast.Attribute(attr="setattr" | "object"), args=[_, ast.Constant(value=str(name)), *_]):
-                found.add(name)
-    return {name for name in found if re.fullmatch(r"_[A-Za-z]\w*", name)}
-
-
-def tests_of_the_inside() -> str:
-    """Return a table of the rooms and the tests that name something private of theirs."""
-    homes: dict[str, set[str]] = {}
-    for module in FILES:
-        for name in set(re.findall(r"(?:def |class |self\.|^)(_[A-Za-z]\w*)", source(module), re.MULTILINE)):
-            homes.setdefault(name, set()).add(room_of(module))
-    table: dict[str, set[str]] = {}
-    for file in files_of_tests():
-        text = file.read_text(encoding="utf-8")
-        for name in private_names(file) if "lab" not in file.relative_to(ROOT).parts else ():
-            near = {room for room in homes.get(name, ()) if re.search(rf"\bresponses_mcp\.{room}\b", text)}
-            own = re.search(rf"(?:def |class |self\.){name}\b", text)
-            for room in set() if own else near:
-                table.setdefault(room, set()).add(f"`{file.relative_to(ROOT).as_posix()}`")
-    rows = [f"| `{room}` | {', '.join(sorted(files))} |" for room, files in sorted(table.items())]
-    return "\n".join(["", "| room | tests that name something private of it |", "| --- | --- |", *rows, "", ""])
-
-
-def between(text: str, mark: str, what: str) -> str:
-    """Return the text of a page with `what` between its marks. Raises ValueError if it lacks one."""
-    before, begin, rest = text.partition(f"<!-- {mark}: begin -->\n")
-    return f"{before}{begin}{what}{rest[rest.index(f'<!-- {mark}: end -->') :]}"
-
-
-def pages() -> dict[Path, str]:
-    """Return the pages that are made from the code, with what they should say."""
-    return {
-        PAGE: between(PAGE.read_text(encoding="utf-8"), "tree", f"```text\n{drawn()}```\n"),
-        TESTS_PAGE: between(TESTS_PAGE.read_text(encoding="utf-8"), "inside", tests_of_the_inside()),
-    }
+def page() -> str:
+    """Return the page on the architecture with the tree as it is. Raises ValueError where it has no place for it."""
+    before, begin, rest = PAGE.read_text(encoding="utf-8").partition("<!-- tree: begin -->\n")
+    return f"{before}{begin}```text\n{drawn()}```\n{rest[rest.index('<!-- tree: end -->') :]}"
 
 
 def main() -> int:
@@ -340,6 +295,5 @@ def main() -> int:
 
 if __name__ == "__main__":
     if "--write" in sys.argv:
-        for page, text in pages().items():
-            page.write_text(text, encoding="utf-8", newline="\n")
+        PAGE.write_text(page(), encoding="utf-8", newline="\n")
     sys.exit(main())
