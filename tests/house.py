@@ -272,10 +272,15 @@ def drawn() -> str:
     return "".join(row + "\n" if row.endswith("/") and " " not in row else f"    {row}\n" for row in rows)
 
 
+def between(text: str, mark: str, what: str) -> str:
+    """Return the text of a page with `what` between its marks. Raises ValueError if it lacks one."""
+    before, begin, rest = text.partition(f"<!-- {mark}: begin -->\n")
+    return f"{before}{begin}{what}{rest[rest.index(f'<!-- {mark}: end -->') :]}"
+
+
 def page() -> str:
-    """Return the page on the architecture with the tree as it is. Raises ValueError where it has no place for it."""
-    before, begin, rest = PAGE.read_text(encoding="utf-8").partition("<!-- tree: begin -->\n")
-    return f"{before}{begin}```text\n{drawn()}```\n{rest[rest.index('<!-- tree: end -->') :]}"
+    """Return the page on the architecture with the tree as it is."""
+    return between(PAGE.read_text(encoding="utf-8"), "tree", f"```text\n{drawn()}```\n")
 
 
 def main() -> int:
