@@ -11,7 +11,7 @@ from contextlib import suppress
 from importlib import import_module
 
 from responses_mcp import __version__
-from responses_mcp.errors import KeyUnusable, exhausted, program
+from responses_mcp.errors import exhausted, program
 from responses_mcp.logs import configure
 from responses_mcp.secrets import Redactor
 from responses_mcp.settings import LoadedSettings, load_settings, show_config
@@ -128,17 +128,11 @@ def _not_known(words: Sequence[str], options: Sequence[str], argv: Sequence[str]
 
 
 def configuration_shown(loaded: LoadedSettings) -> str:
-    """Return the document of `--show-config`, which also says why no call can be made with the key."""
-    from responses_mcp.responses_api.request.credentials import credential_headers  # noqa: PLC0415  # few starts show it
-    from responses_mcp.responses_api.request.payload import effort_and_verbosity  # noqa: PLC0415
+    """Return the document of `--show-config`, with what the requests of each profile hold."""
+    from responses_mcp.responses_api.request.payload import effort_and_verbosity  # noqa: PLC0415  # few starts show it
 
-    why = None
-    try:
-        credential_headers(loaded.settings.openai)
-    except KeyUnusable as error:
-        why = error.cause
     sent = {name: effort_and_verbosity(profile) for name, profile in loaded.settings.model_profiles.items()}
-    return show_config(loaded, __version__, key_problem=why, sent=sent)
+    return show_config(loaded, __version__, sent=sent)
 
 
 def _tell(text: str) -> None:

@@ -194,7 +194,6 @@ SCANS: dict[str, Callable[[str], object]] = {
     "folding for places": alike,
     "a name of a file": parts_of,
     "an id of a file": lambda text: parse_child_id(f"file::m::{text}"),
-    "what may be a key": Findings().may_be_key,
     "what is printable": printable,
     "a question that leaves": OutgoingText("mask").question,
 }

@@ -44,7 +44,7 @@ from responses_mcp.commands.terminal import (
 from responses_mcp.errors import exhausted
 from responses_mcp.secrets import is_unfilled
 from responses_mcp.settings import Settings
-from responses_mcp.settings.setting import names_in
+from responses_mcp.settings.forms import names_in
 
 # Some clients allow 60 characters for this name and a tool's; in JavaScript an object has a `__proto__` already.
 _NAME: Final = re.compile(r"(?!__proto__$)[A-Za-z0-9_-]{1,40}")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import MutableMapping
 from typing import Final
 from urllib.parse import urlsplit
 
 from responses_mcp.secrets import is_unfilled
-from responses_mcp.settings.findings import Findings
-from responses_mcp.settings.setting import BadValue
 
 _PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
 _LOWER: Final = () if os.name == "nt" else tuple(map(str.lower, _PROXIES))  # on Windows they are the same variables
@@ -40,36 +37,7 @@ def drop_unfilled(environ: MutableMapping[str, str]) -> list[str]:
     return [name for name in NETWORK_VARIABLES if is_unfilled(environ.get(name, "")) and environ.pop(name)]
 
 
-def checked_base_url(text: str, findings: Findings, *, allow_http: bool) -> str:
-    """Return the URL without a slash at its end. Raises `BadValue` for one that cannot be used.
-
-    The reason never shows more than scheme and host: keys get pasted into paths, queries and user parts.
-    """
-    if "\\" in text or "@" in text.partition("?")[0]:
-        cure = "put credentials into an environment variable and name it in openai.headers_env"
-        raise BadValue("a URL with credentials or a backslash (not shown)", cure=cure)
-    host = scheme = ""
-    try:
-        parts = urlsplit(text)
-        host, scheme = parts.hostname or "", parts.scheme
-        is_usable = scheme in {"http", "https"} and parts.port != 0 and _is_host(host) and text.isprintable()
-    except ValueError:
-        is_usable = False
-    if not is_usable or not re.fullmatch(r"[^\s?#]{1,256}", text) or findings.holds_secret(text):
-        raise BadValue("other text (not shown)")
-    if scheme == "http" and not allow_http and not is_loopback(host):
-        cure = "use https, or set openai.allow_http: true in the YAML file if that network is yours"
-        got = f"{findings.described(f'http://{host}/…')}, which would carry the key unencrypted"
-        raise BadValue(got, cure=cure)
-    return text.rstrip("/")
-
-
-def _is_host(host: str) -> bool:
-    """Tell whether a host is an address or can be a name; every call would fail over one that is neither."""
-    import ipaddress  # noqa: PLC0415 - few servers have an address of their own
-
-    if ":" in host or re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9}){3}", host):
-        ipaddress.ip_address(host)  # which raises ValueError
-    else:
-        host.encode("idna").decode("idna")  # as does this
-    return bool(host)
+def is_unencrypted(url: str) -> bool:
+    """Tell whether everybody on the way can read what is sent to a URL, such as the key."""
+    parts = urlsplit(url)
+    return parts.scheme == "http" and not is_loopback(parts.hostname or "")

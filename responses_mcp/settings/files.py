@@ -6,15 +6,9 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from responses_mcp.errors import exhausted
-
-_HOMES: Final = {
-    "windows": {"cache": "AppData/Local", "state": "AppData/Local"},
-    "mac": {"cache": "Library/Caches", "state": "Library/Application Support"},
-    "other": {"cache": ".cache", "state": ".local/state"},
-}
 
 
 class Unread(NamedTuple):
@@ -24,11 +18,9 @@ class Unread(NamedTuple):
     missing: bool = False
 
 
-def expanded(text: str, home: Path | None, *, windows: bool = False) -> Path:
+def expanded(text: str, home: Path | None) -> Path:
     """Return a path with a leading `~` replaced by the home folder; other users' homes are not looked up."""
-    if home is not None and (text == "~" or text.startswith("~/") or (windows and text.startswith("~\\"))):
-        return home / text[2:]
-    return Path(text)
+    return home / text[2:] if home is not None and text[:2] in {"~", "~/", "~\\"} else Path(text)
 
 
 def absolute(path: Path) -> Path:
@@ -40,14 +32,14 @@ def absolute(path: Path) -> Path:
 
 
 def user_folder(
-    kind: Literal["cache", "state"], environ: Mapping[str, str], home: Path | None, *, windows: bool, mac: bool
+    kind: Literal["cache", "state"], environ: Mapping[str, str], home: Path | None, *, windows: bool
 ) -> Path | None:
     """Return the user's folder for caches, or for what is to be kept. It need not exist; None without a home."""
     named = environ.get("LOCALAPPDATA" if windows else f"XDG_{kind.upper()}_HOME", "")
-    # The XDG specification wants relative paths ignored.
-    if named and (windows or (not mac and Path(named).is_absolute())):
+    if named and (windows or Path(named).is_absolute()):  # the XDG specification wants others ignored
         return Path(named)
-    return home and home / _HOMES["windows" if windows else "mac" if mac else "other"][kind]
+    usual = ".cache" if kind == "cache" else ".local/state"
+    return home and home / ("AppData/Local" if windows else usual)
 
 
 def read_text(path: Path, limit: int) -> str | Unread:

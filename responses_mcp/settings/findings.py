@@ -1,16 +1,14 @@
-"""What was wrong with a configuration: problems that stop calls, warnings that do not, secrets masked."""
+"""What was wrong with a configuration: problems that stop calls, and warnings that do not."""
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-from responses_mcp.secrets import Redactor
+from responses_mcp.secrets import Redact
 
-_OPAQUE: Final = r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{24,}"
-_SHORTEST_SECRET: Final = 4  # characters, as a `Redactor` has it
-_SHORTEST_REFUSED: Final = 16  # a key such as `lm-studio`, or an organisation in a header, is a word of other values
-_AT_MOST: Final = 50  # a file can hold a hundred thousand wrong keys; nobody reads past the first few
+_LONGEST_QUOTED: Final = 60  # characters
+_LONGEST_PATH: Final = 300
+AT_MOST: Final = 50  # a file can hold a hundred thousand wrong keys; nobody reads past the first few
 
 
 def printable(text: str) -> str:
@@ -20,47 +18,28 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
-class Findings:
-    """Collects problems and warnings in the order they were met, a sentence each.
+def shown(text: str, longest: int = _LONGEST_PATH) -> str:
+    """Return text from outside whole, or how long it is: a piece of a secret would not be known for one."""
+    return text if len(text) <= longest else f"a text of {len(text)} characters"
 
-    Text from outside goes through `shown` on its way into a sentence. So every secret has to be known before.
-    """
+
+def described(value: object) -> str:
+    """Return what a value is: text in quotes, anything else with its type."""
+    if isinstance(value, str):
+        return f'"{value}"' if len(value) <= _LONGEST_QUOTED else shown(value, _LONGEST_QUOTED)
+    if isinstance(value, bool):
+        return f"{str(value).lower()} (a boolean)"
+    if isinstance(value, int | float):
+        return f"{value} (a number)"
+    return "nothing" if value is None else "a mapping" if isinstance(value, dict) else "a list"
+
+
+class Findings:
+    """Collects problems and warnings in the order they were met, a sentence each, in which secrets may stand."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
         self.warnings: list[str] = []
-        self._secrets: set[str] = set()
-        self._redact = self._refused = Redactor()
-
-    def keep_secret(self, value: str) -> None:
-        """Learn a value that no finding may show."""
-        if len(value.strip()) >= _SHORTEST_SECRET:
-            self._secrets.add(value.strip())
-            self._redact = Redactor(self._secrets)
-            self._refused = Redactor(each for each in self._secrets if len(each) >= _SHORTEST_REFUSED)
-
-    def holds_secret(self, text: str) -> bool:
-        """Tell whether text contains a long secret, or what has the form of one."""
-        return self._refused(text) != text
-
-    def may_be_key(self, text: str) -> bool:
-        """Tell whether text holds a secret, or is 24 or more letters and digits in one run, as some keys are."""
-        return self.holds_secret(text) or re.fullmatch(_OPAQUE, text) is not None
-
-    def shown(self, text: str, limit: int = 60) -> str:
-        """Return text from outside as a sentence may have it: masked, printable, and shortened then."""
-        text = printable(self._redact(text))
-        return text if len(text) <= limit else f"{text[: limit - 1]}…"
-
-    def described(self, value: object) -> str:
-        """Return what a value is: text in quotes, anything else with its type."""
-        if isinstance(value, str):
-            return "a value that looks like a key (not shown)" if self.may_be_key(value) else f'"{self.shown(value)}"'
-        if isinstance(value, bool):
-            return f"{str(value).lower()} (a boolean)"
-        if isinstance(value, int | float):
-            return f"{self.shown(repr(value))} (a number)"
-        return "nothing" if value is None else "a mapping" if isinstance(value, dict) else "a list"
 
     def problem(self, what: str, where: str, cure: str) -> None:
         """Add something that has to be cured before calls can work."""
@@ -75,7 +54,8 @@ def _sentence(what: str, where: str, cure: str) -> str:
     return f"{what} (from {where}); {cure}{'' if cure.endswith('?') else '.'}"
 
 
-def first_of(found: list[str]) -> tuple[str, ...]:
-    """Return the first sentences, and how many more there are."""
-    more = len(found) - _AT_MOST
-    return (*found[:_AT_MOST], *([f"{more} more like these; correct the ones above first."] if more > 0 else []))
+def first_of(found: list[str], redact: Redact) -> tuple[str, ...]:
+    """Return the first sentences, without secrets, and how many more there are."""
+    more = len(found) - AT_MOST
+    told = [printable(redact(text)) for text in found[:AT_MOST]]
+    return (*told, *([f"{more} more like these; correct the ones above first."] if more > 0 else []))

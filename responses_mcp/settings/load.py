@@ -7,7 +7,6 @@ value of the layer below: what a person tried to override should not come back u
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,13 +14,14 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 from responses_mcp.errors import program
-from responses_mcp.secrets import is_unfilled
-from responses_mcp.settings.address import checked_base_url
+from responses_mcp.secrets import Redactor, is_unfilled
+from responses_mcp.settings.address import is_unencrypted
 from responses_mcp.settings.files import Unread, absolute, expanded, read_text, user_folder
-from responses_mcp.settings.findings import Findings, first_of
+from responses_mcp.settings.findings import Findings, described, first_of, shown
+from responses_mcp.settings.forms import ON_OFF, BadValue, Url, from_text, is_mapping
+from responses_mcp.settings.forms import Path as PathForm
 from responses_mcp.settings.model import ModelPrice, Profile, Settings
-from responses_mcp.settings.schema import BY_KEY, CANCELS_RUNS, LEAVES_RUNS, PROFILES, SETTINGS, section_of
-from responses_mcp.settings.setting import ON_OFF, PATHS, UNFILLED, BadValue, Setting, from_text, is_mapping, read
+from responses_mcp.settings.schema import BY_KEY, PROFILES, SETTINGS, Setting, section_of
 
 FOLDER: Final = "openai-responses-mcp"
 FILE: Final = "config.yaml"
@@ -29,6 +29,7 @@ LIMIT: Final = 128 * 1024
 """Bytes that a configuration file may have; reading more would hold up the start by seconds."""
 
 _DEFAULT: Final = "default"
+_UNFILLED: Final = "a placeholder left unfilled (not shown)"
 _CURES: Final = {
     "env": "correct it or unset it",
     "yaml": "correct or remove it",
@@ -98,19 +99,17 @@ def load_settings(
     )
     for finish in (_finish_openai, _finish_toolsets, _finish_manuals, _finish_state, _finish_instructions):
         finish(loading)
-    findings = loading.findings
-    if environ.get("RESEARCH_ON_EXIT", "").strip():
-        findings.problem(f"RESEARCH_ON_EXIT: {LEAVES_RUNS}", "env RESEARCH_ON_EXIT", f"unset it; {CANCELS_RUNS}")
+    findings, redact = loading.findings, Redactor(loading.secrets())
     values["prices"] = MappingProxyType({model: ModelPrice(**price) for model, price in values["prices"].items()})
-    values["problems"] = first_of(findings.problems)
+    values["problems"] = first_of(findings.problems, redact)
     if PROFILES[0] not in profiles:  # which fails only the tools without a profile of their own
         what = "model_profiles.answer: expected a profile, because tools without one of their own need it, got null"
         findings.problem(what, loading.where(loading.file), "remove the null or set MODEL_ANSWER")
     return LoadedSettings(
         settings=_built(Settings, values),
         sources=MappingProxyType(loading.sources),
-        problems=first_of(findings.problems),
-        warnings=first_of(findings.warnings),
+        problems=first_of(findings.problems, redact),
+        warnings=first_of(findings.warnings, redact),
         config_file=loading.file.removeprefix("yaml:") or None,
     )
 
@@ -147,7 +146,6 @@ class _Loading:
         self.home = home
         self.windows = os.name == "nt" if windows is None else windows
         self.findings = Findings()
-        self.findings.keep_secret(environ.get("OPENAI_API_KEY", ""))
         self.file = "yaml:"
         self.given: dict[str, _Given] = {}
         self.values: dict[str, Any] = {}
@@ -162,24 +160,22 @@ class _Loading:
         if self.windows and self.environ.get("APPDATA"):
             places.append(Path(self.environ["APPDATA"]) / FOLDER / FILE)
         if asked is not None:
-            places = [expanded(str(asked), self.home, windows=self.windows)]
+            places = [expanded(str(asked), self.home)]
         for path in places:
-            self.file = f"yaml:{path}"
             text = read_text(path, LIMIT)
-            if not isinstance(text, Unread):
-                from responses_mcp.settings.yaml_file import values_in  # noqa: PLC0415 - the only way to PyYAML
-
-                found = values_in(text, self.where(self.file), self.environ, self.findings)
-                self.given = {key: _Given(self.file, value) for key, value in found.items()}
-                return
-            if not text.missing:
+            if isinstance(text, Unread) and text.missing and asked is None:
+                continue
+            self.file = f"yaml:{path}"
+            if isinstance(text, Unread):
                 what = f"config file: expected a YAML file in UTF-8 of at most {LIMIT // 1024} KiB, got {text.reason}"
                 self.findings.problem(what, self.where(self.file), "give the path of such a file or correct this one")
                 return
+            from responses_mcp.settings.yaml_file import values_in  # noqa: PLC0415 - the only way to PyYAML
+
+            found = values_in(text, self.where(self.file), self.findings)
+            self.given = {key: _Given(self.file, value) for key, value in found.items()}
+            return
         self.file = f"yaml:{places[0]}" if places else "yaml:"
-        if asked is not None:
-            what = f"config file: expected a YAML file, but there is none at {self.where(self.file)}"
-            self.findings.problem(what, "--config", "correct the path")
 
     def read_variables(self) -> None:
         """Read the environment. An empty variable counts as unset, but `DEBUG` switches the log off then."""
@@ -187,12 +183,10 @@ class _Loading:
             text = self.environ.get(setting.env, "").strip() if setting.env else ""
             # Of MCP_LINE_MODE "1" alone says something (spec 5.4).
             if text and setting.env != "DEBUG" and (setting.env != "MCP_LINE_MODE" or text == "1"):
-                self.given[setting.key] = _Given(f"env:{setting.env}", from_text(setting, text))
+                self.given[setting.key] = _Given(f"env:{setting.env}", from_text(setting.form, text))
         text = self.environ.get("DEBUG", "").strip()
         if "*" in text or "," in text:
-            what = (
-                f"DEBUG: ignored, because {self.findings.described(text)} looks like a filter meant for other programs"
-            )
+            what = f"DEBUG: ignored, because {described(text)} looks like a filter meant for other programs"
             self.findings.warning(what, "env DEBUG", "use 1, 0 or the path of a file")
         elif "DEBUG" in self.environ:
             self.given["server.debug"] = _Given("env:DEBUG", ON_OFF.get(text.lower(), bool(text)))
@@ -219,7 +213,7 @@ class _Loading:
     def where(self, source: str) -> str:
         """Return a source as a finding names it."""
         kind, _, rest = source.partition(":")
-        return f"env {rest}" if kind == "env" else self.findings.shown(rest, 300)
+        return f"env {rest}" if kind == "env" else shown(rest)
 
     def decide(self, setting: Setting) -> None:
         """Decide one setting: what is given, else that of the profile `answer`, else its default."""
@@ -228,7 +222,8 @@ class _Loading:
         if given is None:
             return
         try:
-            self.values[key], self.sources[key] = self._read(setting, given), given.source
+            value = self._read(setting, given.value, from_file=given.source == self.file)
+            self.values[key], self.sources[key] = value, given.source
         except BadValue as bad:
             self.refuse(key, bad)
 
@@ -236,33 +231,37 @@ class _Loading:
         self.values[setting.key] = self.values.get(setting.above, setting.default)
         self.sources[setting.key] = self.sources.get(setting.above, _DEFAULT)
 
-    def _read(self, setting: Setting, given: _Given) -> object:
+    def _read(self, setting: Setting, given: object, *, from_file: bool) -> object:
         """Return a value as it is used. Members of a mapping join those of `answer`, and null takes one out."""
-        value = read(setting, given.value, self.findings)
+        if isinstance(given, str) and is_unfilled(given):
+            raise BadValue(_UNFILLED)
+        value = setting.form.read(given)
+        written = repr(value)
+        if Redactor()(written) != written:
+            raise BadValue("a value that looks like a key (not shown)")
         if is_mapping(value):
             members = {**self.values[setting.key], **value}
             return MappingProxyType({name: each for name, each in members.items() if each is not None})
-        if setting.form.kind == "url" and isinstance(value, str):
-            return checked_base_url(value, self.findings, allow_http=self.values["openai.allow_http"])
-        is_path = setting.form.kind in PATHS and (setting.key, value) != ("server.debug_file", "-")
-        if not is_path or not isinstance(value, str):
+        if not isinstance(value, str):
             return value
-        path = expanded(value, self.home, windows=self.windows)
-        path = Path(self.file.removeprefix("yaml:")).parent / path if given.source == self.file else path
-        # A folder is opened later, maybe from another working directory.
-        return str(absolute(path) if setting.form.kind == "folder" else path)
+        if isinstance(setting.form, Url) and is_unencrypted(value) and not self.values["openai.allow_http"]:
+            cure = "use https, or set openai.allow_http: true in the YAML file if that network is yours"
+            raise BadValue("one with http, which would carry the key unencrypted", cure=cure)
+        if not isinstance(setting.form, PathForm) or (setting.key, value) == ("server.debug_file", "-"):
+            return value
+        path = expanded(value, self.home)
+        return str(absolute(Path(self.file.removeprefix("yaml:")).parent / path if from_file else path))
 
     def refuse(self, key: str, bad: BadValue, expected: str = "") -> None:
         """Report a value that does not count: a number out of range as a warning, all else as a problem."""
         setting, source = BY_KEY[key], self.given[key].source if key in self.given else self.file
-        what = f"expected {expected or setting.expected}, got {bad.got}"
+        what = f"expected {expected or setting.form.expected}, got {bad.got}"
         cure = bad.cure or _CURES[source.partition(":")[0]]
         if bad.within is not None:
-            self.values[key] = float(bad.within) if setting.form.kind == "number" else bad.within
-            self.sources[key] = source
+            self.values[key], self.sources[key] = setting.form.read(bad.within), source
             self.warn(key, f"{what}, so {bad.within} is used", cure)
             return
-        if bad.got == UNFILLED and source.startswith("env:"):
+        if bad.got == _UNFILLED and source.startswith("env:"):
             cure = f"set {source[4:]} where the client is started, or take it out of the client's entry"
         self._fall_back(setting)
         self.findings.problem(f"{key}: {what}", self.where(source), cure)
@@ -273,30 +272,31 @@ class _Loading:
 
     def folder(self, kind: Literal["cache", "state"]) -> str | None:
         """Return our folder among those of the user; None for a user without a home."""
-        mac = not self.windows and sys.platform == "darwin"
-        found = user_folder(kind, self.environ, self.home, windows=self.windows, mac=mac)
+        found = user_folder(kind, self.environ, self.home, windows=self.windows)
         return None if found is None else str(absolute(found / FOLDER))
+
+    def secrets(self) -> list[str | None]:
+        """Return what no finding may show: keys in either variable, and the values of headers."""
+        names = ("OPENAI_API_KEY", self.values["openai.api_key_env"], *self.values["openai.headers_env"].values())
+        return [self.environ.get(name) for name in names]
 
 
 def _finish_openai(loading: _Loading) -> None:
     """Take the key, and the values of headers, out of the environment."""
     values, environ, findings = loading.values, loading.environ, loading.findings
     variable: str = values["openai.api_key_env"]
-    # What else is wrong with the form of a key is said by the call that needs it.
     given = environ.get(variable, "")
-    api_key = given.strip() or given or None
-    if api_key is not None and api_key != given:
-        what = f"{variable}: the key has blanks or a line break around it, which the server removes"
-        findings.warning(what, f"env {variable}", "set it without them")
+    api_key = given.strip() or given or None  # what is wrong with a key is said by the call that needs it
     values["openai.api_key"] = api_key
     loading.sources["openai.api_key_present"] = f"env:{variable}" if api_key is not None else _DEFAULT
     headers = dict[str, str]()
     for header, name in values["openai.headers_env"].items():
         value = environ.get(name, "").strip(" ")
-        if value and value.isascii() and value.isprintable() and not any(map(is_unfilled, value.split())):
+        unfilled = any(map(is_unfilled, value.split()))
+        if value and value.isascii() and value.isprintable() and not unfilled:
             headers[header] = value
             continue
-        got = UNFILLED if any(map(is_unfilled, value.split())) else "other characters (not shown)" if value else "none"
+        got = _UNFILLED if unfilled else "other characters (not shown)" if value else "none"
         what = f"openai.headers_env.{header}: expected a value of printable ASCII in the environment variable {name}"
         passing = f"let the client's entry pass it on ({program('install', 'CLIENT', '--write')})"
         cure = f"set {name} where the client is started and {passing}, or remove the header"
@@ -309,14 +309,10 @@ def _finish_toolsets(loading: _Loading) -> None:
     key, values = "server.toolsets", loading.values
     if values[key] is not None:
         values[key] = tuple(dict.fromkeys((PROFILES[0], *values[key])))
-    toolsets = values[key] or ()
-    if "manuals" in toolsets and values["manuals.root"] is None:
+    if "manuals" in (values[key] or ()) and values["manuals.root"] is None:
         cure = "set MANUALS_ROOT or manuals.root, or drop manuals from the list"
         expected = "manuals.root to be set, because manuals is in the list"
         loading.refuse(key, BadValue("none", cure=cure), expected)
-    if values["request.handoff_ms"] and "research" not in toolsets:
-        cure = "add research to server.toolsets, or remove this"
-        loading.warn("request.handoff_ms", "without the toolset research, no call becomes a run", cure)
 
 
 def _finish_manuals(loading: _Loading) -> None:
@@ -325,8 +321,8 @@ def _finish_manuals(loading: _Loading) -> None:
     if root is None:
         return
     if not os.path.isdir(root):  # noqa: PTH112 - unlike Path.is_dir it raises nothing
-        what = f"there is no such folder, so there are no manuals: {loading.findings.shown(root, 300)}"
-        loading.warn("manuals.root", what, "create it or correct the path; variables in it are not expanded")
+        what = f"there is no such folder, so there are no manuals: {shown(root)}"
+        loading.warn("manuals.root", what, "create it or correct the path")
     if loading.values["manuals.index_dir"] is None:
         loading.values["manuals.index_dir"] = loading.folder("cache")
 
@@ -350,10 +346,8 @@ def _finish_instructions(loading: _Loading) -> None:
     path = values[key]
     sources["policy.instructions"] = sources["policy.system.source"]
     if values["policy.system.source"] == "builtin":
-        if path is not None:
-            cure = "set the source to file or remove the path"
-            loading.warn(key, "this file is not used, because policy.system.source is builtin", cure)
-    elif path is not None:
+        return
+    if path is not None:
         from responses_mcp.settings import system_policy  # noqa: PLC0415 - few starts need the text
 
         built_in = system_policy.built_in(values["locale.time_zone"])

@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
-from responses_mcp.settings.setting import BOOLEAN, ENV_NAME, INTEGER, MEMBERS, MOST_ITEMS, TEXT, Between, Env, Form
+from responses_mcp.settings.forms import SWITCH, VARIABLE, Env, Headers, Members, Names, Number, Path, Prices, Text, Url
+
+
+def _is_zone(name: str) -> bool:
+    from responses_mcp.settings.time_zone import zone_of  # noqa: PLC0415 - few name one
+
+    return zone_of(name) is not None
+
 
 SEARCH_EFFORT = "low"  # what the profile `search` has of its own; the rest it takes from `answer`
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -26,50 +33,50 @@ OWN_MEMBERS = ("model", "input", "instructions", "tools", "stream", "background"
 """Members of a request's body that the server writes itself."""
 
 _LARGE = 2**40
-_CALL_MS = Between(1, 86_400_000, default_below=True)  # a day
-_RUN_MS = Between(1, 604_800_000, default_below=True)
-_HOUR_MS = Between(0, 3_600_000)
-_WEIGHT = Between(0, 100)
-_GAPS = Between(-1, 1_000_000)
-_MONEY = Between(0, 1_000_000)  # US dollars
-_MESSAGE = Between(0, _LARGE, least=4096)
-_COUNT = Between(0, _LARGE)
+_CALL_MS = Number(1, 86_400_000, below=300_000)  # a day
+_TRY_MS = Number(1, 86_400_000, below=30_000)
+_RUN_MS = Number(1, 604_800_000, below=3_600_000)
+_HOUR_MS = Number(0, 3_600_000)
+_SHARE = Number(0, 1, whole=False)
+_WEIGHT = Number(0, 100, whole=False)
+_GAPS = Number(-1, 1_000_000)
+_MONEY = Number(0, 1_000_000, whole=False)  # US dollars
+_MESSAGE = Number(0, _LARGE, least=4096)
+_COUNT = Number(0, _LARGE)
 
-_PATH = r"(?=.*\S)(?![\"'])[^\x00-\x1f\x7f]{1,4096}"  # cmd.exe keeps quotation marks in a variable
 _PATTERN = r"(?=.*\S)[^\x00-\x1f\x7f]{1,253}"
 _DOMAIN = r"(?![\"'$%<])[^\s,{}\x00-\x1f\x7f]{1,253}"  # nothing quoted or left unfilled
 _STORE = r"[^\s,=\"']{1,100}=(?![$%<])[^\s,{}\"']{1,150}"
 _WRITTEN = "remove it, since the server writes it itself"
-_OF_FILES = (("type", _WRITTEN), ("score_threshold", "write ranking_options.score_threshold"))
 
-_EFFORT = Form("text", "one of", choices=EFFORTS)
-_VERBOSITY = Form("text", "one of", choices=VERBOSITIES)
-_ZONE = Form("time_zone", "the name of a time zone, such as Europe/Berlin or UTC")
-_TOOLSETS = Form("list", "a list of toolset names", choices=("answer", "manuals", "search", "research"))
-_FORMATS = Form("list", f"a list of at most {MOST_ITEMS} names", choices=FILE_TYPES)
-_STORES = Form("list", f"a list of at most {MOST_ITEMS} vector stores as name=id, such as docs=vs_0123", _STORE)
-_HEADERS = Form("headers", "a mapping of header names to names of environment variables")
-_PRICES = Form("prices", "a mapping of model ids to mappings with input, output and maybe cached_input, web_search")
-_REQUEST = Form(
-    "members",
+_EFFORT = Text("one of", choices=EFFORTS)
+_VERBOSITY = Text("one of", choices=VERBOSITIES)
+_ZONE = Text("the name of a time zone, such as Europe/Berlin or UTC", accepts=_is_zone)
+_TOOLSETS = Names("toolset names", choices=("answer", "manuals", "search", "research"))
+_FORMATS = Names("names", choices=FILE_TYPES)
+_STORES = Names("vector stores as name=id, such as docs=vs_0123", _STORE)
+_HEADERS = Headers("a mapping of header names to names of environment variables")
+_PRICES = Prices("a mapping of model ids to mappings with input, output and maybe cached_input, web_search")
+_MAPPING = Members("a mapping")
+_REQUEST = Members(
     "members of the body of a request",
-    wrong=tuple((name, _WRITTEN) for name in OWN_MEMBERS),
-    members=(
-        *(("store", BOOLEAN), ("service_tier", TEXT), ("reasoning", MEMBERS), ("text", MEMBERS)),
-        *(("max_output_tokens", INTEGER), ("max_tool_calls", INTEGER)),
-    ),
+    dict.fromkeys(OWN_MEMBERS, _WRITTEN),
+    {"store": SWITCH, "service_tier": Text()}
+    | dict.fromkeys(("reasoning", "text"), _MAPPING)
+    | dict.fromkeys(("max_output_tokens", "max_tool_calls"), Number(1, _LARGE, strict=True)),
 )
-_WEB_SEARCH = Form(
-    "members", "members of the tool that searches the web", wrong=(("type", _WRITTEN),), members=(("filters", MEMBERS),)
+_WEB_SEARCH = Members("members of the tool that searches the web", {"type": _WRITTEN}, {"filters": _MAPPING})
+_FILE_SEARCH = Members(
+    "members of the tool that searches files",
+    {"type": _WRITTEN, "score_threshold": "write ranking_options.score_threshold"},
 )
-_FILE_SEARCH = Form("members", "members of the tool that searches files", wrong=_OF_FILES)
 
-_Text = Annotated[str, TEXT]
-_Address = Annotated[str, Form("url", "an absolute https URL with a host and without query or fragment")]
-_File = Annotated[str, Form("path", "the path of a file", _PATH)]
-_Folder = Annotated[str, Form("folder", "the path of a folder", _PATH)]
-_Names = Annotated[tuple[str, ...], Form("list", f"a list of at most {MOST_ITEMS} names", _PATTERN)]
-_Domains = Annotated[tuple[str, ...], Form("list", f"a list of at most {MOST_ITEMS} domain names", _DOMAIN)]
+_Text = Annotated[str, Text()]
+_Address = Annotated[str, Url("an absolute https URL with a host and without query or fragment")]
+_File = Annotated[str, Path("the path of a file")]
+_Folder = Annotated[str, Path("the path of a folder")]
+_Names = Annotated[tuple[str, ...], Names("names", _PATTERN)]
+_Domains = Annotated[tuple[str, ...], Names("domain names", _DOMAIN)]
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -135,7 +142,7 @@ class Profile:
 class OpenAISettings:
     """Where the API is and how to be let in. `api_key` and `headers` hold secrets, which no output shows."""
 
-    api_key_env: Annotated[str, ENV_NAME, "Environment variable that holds the API key."] = "OPENAI_API_KEY"
+    api_key_env: Annotated[str, VARIABLE, "Environment variable that holds the API key."] = "OPENAI_API_KEY"
     allow_http: Annotated[bool, "Let `openai.base_url` be http on a host that is not loopback."] = False
     base_url: Annotated[
         _Address, Env("OPENAI_BASE_URL"), "Where the API is: https, or http as `openai.allow_http` says."
@@ -157,7 +164,10 @@ class RequestSettings:
     """Bounds of a call, in milliseconds and bytes, and how it is sent."""
 
     timeout_ms: Annotated[
-        int, _CALL_MS, Env("OPENAI_API_TIMEOUT"), "Milliseconds for a call, all retries included."
+        int,
+        _CALL_MS,
+        Env("OPENAI_API_TIMEOUT"),
+        "Milliseconds for a call, all retries included.",
     ] = 300_000
     handoff_ms: Annotated[
         int, _HOUR_MS, "Milliseconds after which a call becomes a run of the toolset `research`; 0 means never."
@@ -165,9 +175,9 @@ class RequestSettings:
     task_after_ms: Annotated[
         int, _HOUR_MS, "Milliseconds after which a call in background mode becomes a task, for clients that take tasks."
     ] = 10_000
-    max_retries: Annotated[int, Between(0, 10), "Retries after the first request: 429, 5xx, lost connections."] = 3
-    max_connections: Annotated[int, Between(1, 10_000), "Connections to the API at once; further calls wait."] = 256
-    max_reply_bytes: Annotated[int, Between(2**16, 2**26), Env(None), "Largest reply, or event of a stream."] = 2**23
+    max_retries: Annotated[int, Number(0, 10), "Retries after the first request: 429, 5xx, lost connections."] = 3
+    max_connections: Annotated[int, Number(1, 10_000), "Connections to the API at once; further calls wait."] = 256
+    max_reply_bytes: Annotated[int, Number(2**16, 2**26), Env(None), "Largest reply, or event of a stream."] = 2**23
     propagate_trace: Annotated[bool, Env(None), "Send the trace headers of a request's `_meta` to the API."] = False
     trust_env: Annotated[
         bool,
@@ -192,7 +202,7 @@ class SystemPolicy:
 class PolicySettings:
     """Citations shown, and the model's instructions: the text resolved at load; None stands for the built-in one."""
 
-    max_citations: Annotated[int, Between(1, 10, strict=True), Env("MAX_CITATIONS"), "Most citations in an answer."] = 3
+    max_citations: Annotated[int, Number(1, 10, strict=True), Env("MAX_CITATIONS"), "Most citations in an answer."] = 3
     system: SystemPolicy = field(default_factory=SystemPolicy)
     instructions: str | None = field(default=None, repr=False)
 
@@ -201,8 +211,8 @@ class PolicySettings:
 class SearchDefaults:
     """Hints sent with each query when the caller gives none."""
 
-    recency_days: Annotated[int, Between(0, 36_500), "How many days back counts as recent, if a call gives none."] = 60
-    max_results: Annotated[int, Between(1, 100), "How many results to look at, if a call gives none."] = 5
+    recency_days: Annotated[int, Number(0, 36_500), "How many days back counts as recent, if a call gives none."] = 60
+    max_results: Annotated[int, Number(1, 100), "How many results to look at, if a call gives none."] = 5
     domains: Annotated[_Domains, Env(None), "Domains to prefer, if a call gives none."] = ()
 
 
@@ -212,8 +222,8 @@ class SearchSettings:
 
     defaults: SearchDefaults = field(default_factory=SearchDefaults)
     strict_domains: Annotated[bool, Env(None), "Search only the given domains instead of preferring them."] = False
-    timeout_ms: Annotated[int, _CALL_MS, "Milliseconds that one try of `chatgpt_o3_search` may take."] = 30_000
-    max_attempts: Annotated[int, Between(1, 10), "Tries of `chatgpt_o3_search`."] = 3
+    timeout_ms: Annotated[int, _TRY_MS, "Milliseconds that one try of `chatgpt_o3_search` may take."] = 30_000
+    max_attempts: Annotated[int, Number(1, 10), "Tries of `chatgpt_o3_search`."] = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,9 +252,9 @@ class FindSettings:
     """Places that a manual search keeps for exploration, and whether it builds claim graphs."""
 
     exploration_enabled: Annotated[bool, "Keep places among the candidates for sections that rank too low."] = True
-    exploration_ratio: Annotated[float, Between(0, 1), "Share of the candidates that these places are."] = 0.2
-    exploration_min_candidates: Annotated[int, Between(0, 1_000), "How many places there are at least."] = 2
-    exploration_score_scale: Annotated[float, Between(0, 1), "What their scores are multiplied by."] = 0.35
+    exploration_ratio: Annotated[float, _SHARE, "Share of the candidates that these places are."] = 0.2
+    exploration_min_candidates: Annotated[int, Number(0, 1_000), "How many places there are at least."] = 2
+    exploration_score_scale: Annotated[float, _SHARE, "What their scores are multiplied by."] = 0.35
     claim_graph_enabled: Annotated[bool, "Build the claim graph where it is asked for; otherwise it is empty."] = True
 
 
@@ -254,7 +264,7 @@ class CacheSettings:
 
     enabled: Annotated[bool, "Answer a repeated search from memory, unless its arguments say otherwise."] = True
     sim_threshold: Annotated[
-        float, Between(0, 1), "How alike two questions must be to share a result, if an embedding host compares them."
+        float, _SHARE, "How alike two questions must be to share a result, if an embedding host compares them."
     ] = 0.92
     max_summary_gap: Annotated[int, _GAPS, "A kept result with more gaps is searched again; -1 means never."] = -1
     max_summary_conflict: Annotated[int, _GAPS, "No effect: a search counts no conflicts."] = -1
@@ -271,7 +281,7 @@ class EmbeddingsSettings:
     ] = "none"
     base_url: Annotated[_Address | None, "Where `/embeddings` is, if not at `openai.base_url`. It gets the key."] = None
     model: Annotated[_Text, "Model id that the provider `api` is asked for."] = "text-embedding-3-small"
-    dimensions: Annotated[int, Between(0, 4096), "Length of the vectors of `api`; 0 means the model's own."] = 0
+    dimensions: Annotated[int, Number(0, 4096), "Length of the vectors of `api`; 0 means the model's own."] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,7 +304,7 @@ class ManualsSettings:
     ] = FILE_TYPES
     index_dir: Annotated[_Folder | None, "Folder for the index; by default one in the user's cache folder."] = None
     in_memory: Annotated[bool, "Keep the index in memory and write no index file."] = False
-    max_file_bytes: Annotated[int, Between(1, 2**30), "Largest file that is served, in bytes."] = 2**24
+    max_file_bytes: Annotated[int, Number(1, 2**30), "Largest file that is served, in bytes."] = 2**24
     search_tool: Annotated[bool, "Offer the tool `manual_search`, which searches all manuals at once."] = True
     lexical: Annotated[LexicalSettings, Env("LEXICAL")] = field(default_factory=LexicalSettings)
     find: Annotated[FindSettings, Env("MANUAL_FIND")] = field(default_factory=FindSettings)
@@ -307,8 +317,8 @@ class ResearchSettings:
     """Runs of research. Without a `state_dir` no run can be begun; loading fills one in where something is kept."""
 
     state_dir: Annotated[_Folder | None, "Folder for runs and the ledger; by default one in the state folder."] = None
-    keep_days: Annotated[int, Between(1, 365), "Days for which a run can be asked for."] = 7
-    max_running: Annotated[int, Between(1, 1_000), "Runs at once, of all servers; more are refused."] = 8
+    keep_days: Annotated[int, Number(1, 365), "Days for which a run can be asked for."] = 7
+    max_running: Annotated[int, Number(1, 1_000), "Runs at once, of all servers; more are refused."] = 8
     timeout_ms: Annotated[int, _RUN_MS, "Milliseconds for a run once it is sent; then it is cancelled."] = 3_600_000
     stores: Annotated[tuple[str, ...], _STORES, "Vector stores that a question may have searched."] = ()
     store: Annotated[bool, "Whether the API keeps runs. `false` ends a run with its server or connection."] = True
@@ -375,12 +385,12 @@ class ServerSettings:
     ] = True
     max_message_bytes: Annotated[int, _MESSAGE, "Largest message that is read, in bytes; 0 means no limit."] = 2**24
     max_unsent_bytes: Annotated[
-        int, Between(1, _LARGE), "Bytes of output that may wait for a client that does not read, before calls wait too."
+        int, Number(1, _LARGE), "Bytes of output that may wait for a client that does not read, before calls wait too."
     ] = 2**26
-    max_in_flight: Annotated[int, Between(1, 1_000_000), "Tool calls accepted at once."] = 4096
+    max_in_flight: Annotated[int, Number(1, 1_000_000), "Tool calls accepted at once."] = 4096
     max_result_chars: Annotated[
         int,
-        Between(1_000, 500_000),
+        Number(1_000, 500_000),
         "Characters of an answer that a tool returns. A longer one is cut at a sentence, is marked, and keeps its "
         "sources; longer `data` of `research` is left out.",
     ] = 60_000

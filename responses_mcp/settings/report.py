@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from types import MappingProxyType
 from typing import Any
@@ -10,79 +10,46 @@ from typing import Any
 from responses_mcp.secrets import Redact, Redactor
 from responses_mcp.settings.findings import printable
 from responses_mcp.settings.load import LoadedSettings
-from responses_mcp.settings.model import ModelPrice, Profile, Settings
+from responses_mcp.settings.model import ModelPrice, Profile
 
 
 def show_config(
-    loaded: LoadedSettings,
-    version: str,
-    *,
-    key_problem: str | None = None,
-    sent: Mapping[str, tuple[object, object]] = MappingProxyType({}),
+    loaded: LoadedSettings, version: str, *, sent: Mapping[str, tuple[object, object]] = MappingProxyType({})
 ) -> str:
     """Return one JSON document: version, sources, effective, warnings, and problems if there are any.
 
-    `key_problem` says why no call can be made with the key, which is not among the problems: it may be the client who
-    has it. `sent` is the effort and the verbosity that requests of each profile hold, None for one that they leave out.
-    No secret is in it: of the key it says whether there is one, of headers the names, of the instructions a digest.
+    `sent` is the effort and the verbosity that requests of each profile hold, None for one that they leave out. No
+    secret is in it: of the key it says whether there is one, of headers the names, of the instructions the revision.
     """
     import json  # noqa: PLC0415 - one command needs it
 
-    redact = Redactor(loaded.settings.openai.secrets)
-    effective = _effective(loaded, redact)
     document: dict[str, object] = {
         "version": version,
-        "sources": dict(_sources(effective, loaded.sources)),
-        "effective": effective,
+        "sources": loaded.sources,
+        "effective": _effective(loaded),
         "warnings": loaded.warnings,
     }
     if sent:
         document["sent"] = {name: {"reasoning_effort": each[0], "verbosity": each[1]} for name, each in sent.items()}
     if loaded.problems:
         document["problems"] = loaded.problems
-    if key_problem is not None:
-        document["key_problem"] = key_problem
+    redact = Redactor(loaded.settings.openai.secrets)
     return json.dumps(_shown(document, redact), ensure_ascii=False, indent=2)
 
 
-def _effective(loaded: LoadedSettings, redact: Redact) -> dict[str, Any]:
+def _effective(loaded: LoadedSettings) -> dict[str, Any]:
+    from responses_mcp.settings.system_policy import SYSTEM_POLICY_REV  # noqa: PLC0415 - one command needs it
+
     settings = loaded.settings
-    effective: dict[str, Any] = _shown(settings, redact)
+    effective: dict[str, Any] = _shown(settings, str)
     del effective["problems"]
     effective["openai"]["api_key_present"] = settings.openai.api_key is not None
     for key in loaded.sources:
         if key.startswith("model_profiles.") and key.count(".") == 1:  # which was removed
             effective["model_profiles"][key.partition(".")[2]] = None
-    effective["policy"]["instructions"] = _instructions(settings)
+    whole = settings.policy.instructions is not None and settings.policy.system.merge == "replace"
+    effective["policy"]["instructions"] = {"revision": None if whole else SYSTEM_POLICY_REV}
     return effective
-
-
-def _sources(
-    tree: Mapping[str, Any], sources: Mapping[str, str], at: str = "", above: str = ""
-) -> Iterator[tuple[str, str]]:
-    """Yield the key of each value with where it came from: a source of its own, or that of what it is in."""
-    for name, value in tree.items():
-        key = f"{at}{name}"
-        source = sources.get(key, above)
-        if isinstance(value, Mapping) and value:
-            yield from _sources(value, sources, f"{key}.", source)  # pyright: ignore[reportUnknownArgumentType]
-        elif source:
-            yield key, source
-
-
-def _instructions(settings: Settings) -> dict[str, Any]:
-    from hashlib import sha256  # noqa: PLC0415 - one command needs it
-
-    from responses_mcp.settings.system_policy import SYSTEM_POLICY_REV, instructions_for  # noqa: PLC0415
-
-    policy = settings.policy
-    text = instructions_for(policy, settings.locale.time_zone)
-    whole = policy.instructions is not None and policy.system.merge == "replace"
-    return {
-        "revision": None if whole else SYSTEM_POLICY_REV,
-        "sha256": sha256(text.encode()).hexdigest()[:12],
-        "length": len(text),
-    }
 
 
 def _shown(value: Any, redact: Redact) -> Any:

@@ -9,17 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import NoneType
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import Any, Final, NamedTuple, get_args
 
 from responses_mcp.settings.address import NETWORK_VARIABLES
+from responses_mcp.settings.forms import SWITCH, Env, Form, Path, Text
 from responses_mcp.settings.model import SEARCH_EFFORT, Profile, Settings
-from responses_mcp.settings.setting import BOOLEAN, INTEGER, NUMBER, Between, Env, Form, Setting
-from responses_mcp.settings.setting import PATHS as OF_PATHS
 
 PROFILES: Final = ("answer", "answer_detailed", "answer_quick", "search")
 """Names that `model_profiles` may hold (spec 3.0, and ours); the others take what they lack from the first."""
 
-_OF_TYPES: Final = {int: INTEGER, float: NUMBER, bool: BOOLEAN}
+
+class Setting(NamedTuple):
+    """One row of the table: the dotted key, what a value must be, what it is for, its variable and its default.
+
+    `above` is the key of the profile `answer` whose value stands in for a missing one.
+    """
+
+    key: str
+    form: Form
+    doc: str
+    env: str | None = None
+    default: object = None
+    above: str = ""
 
 
 def section_of(annotation: Any) -> Any:
@@ -57,13 +68,11 @@ def _row(key: str, env: str | None, field: Field[Any]) -> Setting:
     whole, *marks = get_args(field.type)
     bare = next((each for each in get_args(whole) if each is not NoneType), whole)
     marks += getattr(bare, "__metadata__", ())
-    if get_origin(whole) is Literal:
-        marks.append(Form("text", "one of", choices=get_args(whole)))
-    form = next((mark for mark in marks if isinstance(mark, Form)), None) or _OF_TYPES[bare]
-    bounds = next((mark for mark in marks if isinstance(mark, Between)), Between(0, 0))
+    form = next((mark for mark in marks if isinstance(mark, Form)), None)
+    form = form or (SWITCH if bare is bool else Text("one of", choices=get_args(whole)))
     doc = next(mark for mark in marks if isinstance(mark, str))
     default = field.default if field.default_factory is MISSING else field.default_factory()
-    return Setting(key, form, doc, env, bounds, default)
+    return Setting(key, form, doc, env, default)
 
 
 SETTINGS: Final = tuple(_rows(Settings))
@@ -73,7 +82,7 @@ READ_BY_SERVER: Final = tuple(dict.fromkeys((*(row.env for row in SETTINGS if ro
 """The variables that a server reads: those of settings, of proxies and of certificates."""
 
 PATHS: Final = frozenset(
-    {*(row.env for row in SETTINGS if row.env and row.form.kind in OF_PATHS), "SSL_CERT_FILE", "SSL_CERT_DIR"}
+    {*(row.env for row in SETTINGS if row.env and isinstance(row.form, Path)), "SSL_CERT_FILE", "SSL_CERT_DIR"}
 )
 """Those of them that hold paths; the last one may hold several."""
 
@@ -81,8 +90,3 @@ SECTIONS: Final = dict.fromkeys(
     setting.key.rsplit(".", depth)[0] for setting in SETTINGS for depth in range(setting.key.count("."), 0, -1)
 )
 """Keys that hold further keys."""
-
-LEAVES_RUNS: Final = "a server that ends leaves its runs to the API, so this does nothing"
-"""What is wrong with `research.on_exit` and its variable, which would change what is paid for."""
-CANCELS_RUNS: Final = "research_cancel and `research cancel` cancel a run"
-"""What to use in their place."""

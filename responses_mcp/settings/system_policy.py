@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from responses_mcp.settings.files import Unread, read_text
-from responses_mcp.settings.findings import Findings
+from responses_mcp.settings.findings import Findings, shown
 from responses_mcp.settings.model import PolicySettings
 from responses_mcp.settings.time_zone import TOKYO
 
@@ -96,7 +96,7 @@ def instructions_from(path: Path, merge: str, built_in: str, where: str, finding
         text = Unread("an empty file")
     if isinstance(text, Unread):
         expected = f"expected a text file in UTF-8 of at most {LIMIT // 1024} KiB"
-        what = f"policy.system.path: {expected}, got {text.reason} at {findings.shown(str(path), 300)}"
+        what = f"policy.system.path: {expected}, got {text.reason} at {shown(str(path))}"
         findings.problem(what, where, "correct the file or set policy.system.source to builtin")
         return None
     if merge == "replace":

@@ -214,7 +214,7 @@ async def test_the_real_server_shakes_hands_with_the_configuration_that_was_give
         ({"OPENAI_API_KEY": None}, None, ("FAIL", "key", "OPENAI_API_KEY is not set", "Fix: set it where your client")),
         ({"OPENAI_API_KEY": ""}, None, ("FAIL", "key", "OPENAI_API_KEY is not set", "Fix: set it where your client")),
         ({"OPENAI_API_KEY": "  "}, None, ("FAIL", "key", "OPENAI_API_KEY is empty", "Fix: set it where your client")),
-        ({"OPENAI_API_KEY": f" {KEY}\r\n"}, None, ("warn", "config", "blanks or a line break", "Fix: set it without")),
+        ({"OPENAI_API_KEY": f" {KEY}\r\n"}, None, ("ok", "key", "is set and well formed")),
         ({"OPENAI_API_KEY": "YOUR_KEY"}, None, ("FAIL", "key", "is an example", "Fix: put a key of your")),
         ({"OPENAI_API_KEY": "sk-..."}, None, ("FAIL", "key", "is an example")),
         ({"OPENAI_API_KEY": "<your-key>"}, None, ("FAIL", "key", "is an example")),

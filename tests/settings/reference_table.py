@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from responses_mcp.settings.schema import PROFILES, SETTINGS
-from responses_mcp.settings.setting import Setting
+from responses_mcp.settings.schema import PROFILES, SETTINGS, Setting
 
 BEGIN: Final = "<!-- settings table: begin (python -m tests.settings.reference_table) -->"
 END: Final = "<!-- settings table: end -->"
@@ -33,7 +32,9 @@ def settings_table() -> str:
 
 def _table(rows: list[Setting]) -> list[str]:
     lines = ["| Key | Value | Default | ENV | Meaning |", "| --- | --- | --- | --- | --- |"]
-    return lines + [f"| `{row.key}` | {row.expected} | {_default(row)} | {_env(row)} | {row.doc} |" for row in rows]
+    return lines + [
+        f"| `{row.key}` | {row.form.expected} | {_default(row)} | {_env(row)} | {row.doc} |" for row in rows
+    ]
 
 
 def _shared(row: Setting) -> Setting:

@@ -7,8 +7,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from responses_mcp.settings import EFFORTS, VERBOSITIES, LoadedSettings, load_settings, show_config
-from responses_mcp.settings.schema import BY_KEY, SETTINGS
+from responses_mcp.settings import LoadedSettings, load_settings, show_config
+from responses_mcp.settings.forms import Number, Switch, Text
+from responses_mcp.settings.forms import Path as PathForm
+from responses_mcp.settings.model import EFFORTS, VERBOSITIES
+from responses_mcp.settings.schema import SETTINGS
 from tests.settings.loading import value_of
 
 NAMES = [setting.env for setting in SETTINGS if setting.env]
@@ -67,22 +70,24 @@ def check(loaded: LoadedSettings) -> None:
     show_config(loaded, "1").encode()
     for setting in SETTINGS:
         value = value_of(found, setting.key)
-        if setting.form.kind in {"integer", "number"} and value is not None:
-            assert isinstance(value, int if setting.form.kind == "integer" else float)
-            assert setting.bounds.low <= value <= setting.bounds.high
-        if setting.form.kind == "folder":
-            assert value is None or (isinstance(value, str) and Path(value).is_absolute())
-        if setting.form.kind == "boolean" and value is not None:
+        form = setting.form
+        if isinstance(form, Number) and value is not None:
+            assert isinstance(value, int if form.whole else float)
+            assert form.low <= value <= form.high
+        if isinstance(form, PathForm) and value not in {None, "-"}:
+            assert isinstance(value, str)
+            assert Path(value).is_absolute()
+        if isinstance(form, Switch) and value is not None:
             assert type(value) is bool
-        if setting.form.kind == "text" and setting.form.choices and not setting.key.startswith("model_profiles."):
-            assert value in setting.form.choices
+        if isinstance(form, Text) and form.choices and not setting.key.startswith("model_profiles."):
+            assert value in form.choices
     for profile in found.model_profiles.values():
         assert profile.model.strip()
         assert profile.reasoning_effort in EFFORTS
         assert profile.verbosity in VERBOSITIES
     assert found.openai.base_url.lower().startswith(("https://", "http://"))
     assert not found.openai.base_url.endswith("/")
-    assert found.server.toolsets is None or set(found.server.toolsets) <= set(BY_KEY["server.toolsets"].form.choices)
+    assert found.server.toolsets is None or set(found.server.toolsets) <= {"answer", "manuals", "search", "research"}
     assert ("manuals" in found.toolsets) <= (found.manuals.root is not None)
     assert found.server.toolsets is None or found.toolsets == found.server.toolsets
     assert set(found.openai.headers) == set(found.openai.headers_env)

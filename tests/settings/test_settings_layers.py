@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from responses_mcp.settings import Settings, load_settings
-from responses_mcp.settings.schema import SETTINGS
-from responses_mcp.settings.setting import Setting
+from responses_mcp.settings.forms import Number, Switch, Text, Url
+from responses_mcp.settings.forms import Path as PathForm
+from responses_mcp.settings.schema import SETTINGS, Setting
 from tests.settings.loading import value_of
 
 from .loading import clean, load, problem, usual_place, warning
@@ -16,7 +17,6 @@ from .loading import clean, load, problem, usual_place, warning
 VARIABLES = [setting for setting in SETTINGS if setting.env]  # names and ranges are those of the reference page
 _BESIDE = {  # what these settings are nothing without
     "limits.day_cost_usd": "usage: {ledger: true}\n",
-    "request.handoff_ms": "server: {toolsets: [answer, research]}\n",
 }
 _SPECIAL: dict[str, tuple[dict[str, object], str | None]] = {  # texts with their values, and one that is none
     **dict.fromkeys(("server.debug", "server.line_mode", "server.toolsets"), ({}, None)),
@@ -29,17 +29,16 @@ _SPECIAL: dict[str, tuple[dict[str, object], str | None]] = {  # texts with thei
 
 def examples(setting: Setting) -> tuple[dict[str, object], str | None]:
     """Return texts that a variable may have with their values, and one that it may not have."""
-    kind = setting.form.kind
-    if kind in {"integer", "number"}:
-        number = int if kind == "integer" else float
-        return {f" {bound}\n": number(bound) for bound in setting.bounds[:2]}, "many"
-    if setting.form.choices and kind == "text":
-        return {f" {word} ": word for word in setting.form.choices}, "extreme"
-    if kind == "boolean":
+    form = setting.form
+    if isinstance(form, Number):
+        return {f" {bound}\n": (int if form.whole else float)(bound) for bound in (form.low, form.high)}, "many"
+    if isinstance(form, Switch):
         return {"1": True, "0": False, "true": True, "OFF": False, "yes": True}, "maybe"
-    if kind == "url":
+    if isinstance(form, Url):
         return {"https://gateway.example/v1": "https://gateway.example/v1"}, "gateway"
-    return ({" gpt-5.4 ": "gpt-5.4"}, "gpt 5") if kind == "text" else ({}, "a\0b")
+    if isinstance(form, PathForm) or not isinstance(form, Text):
+        return {}, "a\0b"
+    return {f" {word} ": word for word in form.choices or ("gpt-5.4",)}, "gpt 5"
 
 
 @pytest.mark.rule("spec 5.3")
@@ -62,24 +61,26 @@ def test_each_variable_sets_its_key_and_refuses_what_it_cannot_be(setting: Setti
         assert type(value_of(loaded.settings, key)) is type(value)
     if bad is not None:
         loaded = load(tmp_path, beside, {name: bad})
-        assert problem(loaded).startswith(f"{key}: expected {setting.expected}, got ")
+        assert problem(loaded).startswith(f"{key}: expected {setting.form.expected}, got ")
         assert f"(from env {name}); " in problem(loaded)
         assert loaded.sources[key] == "default"
 
 
 @pytest.mark.rule("spec 5.3")
 @pytest.mark.parametrize(
-    "setting", [each for each in VARIABLES if each.form.kind in {"integer", "number"}], ids=lambda setting: setting.env
+    "setting", [each for each in VARIABLES if isinstance(each.form, Number)], ids=lambda setting: setting.env
 )
 def test_a_number_out_of_its_range_is_brought_into_it_unless_the_range_is_of_the_contract(
     setting: Setting, tmp_path: Path
 ) -> None:
-    low, high, is_strict, default_below, _ = setting.bounds
-    step = 1 if setting.form.kind == "integer" else 0.01
-    for text, bound in {str(low - step): setting.default if default_below else low, str(high + step): high}.items():
+    form = setting.form
+    assert isinstance(form, Number)
+    step, is_strict = (1 if form.whole else 0.01), form.strict
+    below = form.low if form.below is None else setting.default
+    for text, bound in {str(form.low - step): below, str(form.high + step): form.high}.items():
         loaded = load(tmp_path, _BESIDE.get(setting.key), {str(setting.env): text})
         said = problem(loaded) if is_strict else warning(loaded)
-        assert said.startswith(f"{setting.key}: expected {setting.expected}, got ")
+        assert said.startswith(f"{setting.key}: expected {setting.form.expected}, got ")
         if not is_strict:
             assert value_of(loaded.settings, setting.key) == bound
             assert f" (a number), so {bound} is used (from env {setting.env}); " in said

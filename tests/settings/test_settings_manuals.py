@@ -124,17 +124,15 @@ def test_the_index_goes_to_the_cache_folder_if_there_is_a_root_and_nothing_else_
 @pytest.mark.rule("P17")
 def test_the_cache_folder_is_that_of_the_system(tmp_path: Path) -> None:
     xdg, local = {"XDG_CACHE_HOME": str(tmp_path / "xdg")}, {"LOCALAPPDATA": str(tmp_path / "local")}
-    for windows, mac, environ, folder in (
-        (False, False, {}, "home/.cache"),
-        (False, False, xdg | local, "xdg"),
-        (False, False, {"XDG_CACHE_HOME": ""}, "home/.cache"),
-        (False, False, {"XDG_CACHE_HOME": "relative"}, "home/.cache"),
-        (False, True, xdg, "home/Library/Caches"),
-        (True, False, xdg | local, "local"),
-        (True, False, {}, "home/AppData/Local"),
+    for windows, environ, folder in (
+        (False, {}, "home/.cache"),
+        (False, xdg | local, "xdg"),
+        (False, {"XDG_CACHE_HOME": ""}, "home/.cache"),
+        (False, {"XDG_CACHE_HOME": "relative"}, "home/.cache"),
+        (True, xdg | local, "local"),
+        (True, {}, "home/AppData/Local"),
     ):
-        found = user_folder("cache", environ, tmp_path / "home", windows=windows, mac=mac)
-        assert found == tmp_path / folder
+        assert user_folder("cache", environ, tmp_path / "home", windows=windows) == tmp_path / folder
 
 
 def test_a_user_without_a_home_gets_the_defaults_and_the_index_in_memory(

@@ -1,13 +1,12 @@
 """Where the API is and how to be let in: addresses, the key's variable, extra headers (spec 8)."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from responses_mcp.settings import OpenAISettings, show_config
+from responses_mcp.settings import OpenAISettings
 
-from .loading import clean, load, problem, usual_place
+from .loading import clean, load, problem
 
 
 @pytest.mark.parametrize(
@@ -47,8 +46,7 @@ def test_http_elsewhere_needs_a_word_of_the_user(host: str, tmp_path: Path) -> N
     [
         *("api.openai.com/v1", "/v1", "//api.openai.com/v1", "ftp://api.openai.com/v1", "file:///etc/hosts"),
         *("https://", "https:///v1", "https://:443/v1", "https://host:0/v1", "https://host:99999/v1"),
-        *("https://host:port/v1", "https://[::1/v1", "https://[1::2::3]/v1", "https://999.1.1.1/v1"),
-        *("https://api..example/v1", "https://.example/v1", f"https://{'a' * 70}.example/v1", "https://xn--/v1"),
+        *("https://host:port/v1", "https://[::1/v1"),
         *("https://host/v1?api-version=1", "https://host/v1?", "https://host/v1#top", "https://ho st/v1"),
         *("https://host/\x00v1", "https://host\\@evil.example/v1", "https://${HOST}/v1", "https://" + "x" * 300),
     ],
@@ -97,9 +95,6 @@ def test_headers_take_their_values_from_the_environment(tmp_path: Path) -> None:
     loaded = clean(load(tmp_path, yaml, {"AZURE_KEY": " abc ", "GATEWAY": "Bearer def"}))
     assert dict(loaded.settings.openai.headers_env) == {"api-key": "AZURE_KEY", "Authorization": "GATEWAY"}
     assert dict(loaded.settings.openai.headers) == {"api-key": "abc", "Authorization": "Bearer def"}
-    assert (
-        json.loads(show_config(loaded, "1"))["sources"]["openai.headers_env.api-key"] == f"yaml:{usual_place(tmp_path)}"
-    )
 
 
 NAMES = "headers_env: expected a mapping of header names to names of environment variables, got "
@@ -118,11 +113,12 @@ NAMES = "headers_env: expected a mapping of header names to names of environment
         ("{api-key: sk-proj-abc}", f"{NAMES}other text (not shown) for api-key"),
         ("{api-key: 5}", f"{NAMES}5 (a number) for api-key"),
         ("{api-key: [A]}", f"{NAMES}a list for api-key"),
-        ("{'api key': GOOD}", f'{NAMES}"api key", which is no header that may be set'),
-        *((f"{{{name}: GOOD}}", "no header that may be set") for name in ("''", "ヘッダー", "Host", "content-length")),
-        ("{Transfer-Encoding: GOOD}", "no header that may be set"),
+        *(
+            (f"{{{name}: GOOD}}", f"{NAMES}{name.replace(chr(39), chr(34))}, which is no name of a header")
+            for name in ("'api key'", "'a:b'", "''")
+        ),
+        *((f"{{{name}: GOOD}}", "which is no name of a header") for name in ("ヘッダー", '"a\\r\\nb"', '"a\\u2028"')),
         ("{api-key: GOOD, api-key: GOOD}", "openai.headers_env.api-key comes twice; remove one"),
-        ("{api-key: GOOD, Api-Key: GOOD}", f'{NAMES}"Api-Key" twice'),
         ("[GOOD]", f"{NAMES}a list"),
         ("GOOD", 'got "GOOD"'),
     ],

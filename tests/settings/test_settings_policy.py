@@ -8,7 +8,7 @@ import pytest
 from responses_mcp.settings import LoadedSettings
 from responses_mcp.settings.system_policy import SYSTEM_POLICY, SYSTEM_POLICY_REV, instructions_for
 
-from .loading import clean, load, problem, usual_place, warning
+from .loading import clean, load, problem, usual_place
 
 
 def with_policy(home: Path, content: bytes | None, merge: str = "replace", path: str = "policy.md") -> LoadedSettings:
@@ -57,11 +57,6 @@ def test_the_source_file_needs_the_path_of_a_file(tmp_path: Path) -> None:
         "policy.system.path: expected the path of a file, because policy.system.source is file, got none "
         f"(from {usual_place(tmp_path)}); add the path or set the source to builtin."
     )
-
-
-def test_a_path_without_the_source_is_a_warning_because_the_file_is_not_used(tmp_path: Path) -> None:
-    found = warning(load(tmp_path, "policy: {system: {path: nowhere.md}}\n"))
-    assert found.startswith("policy.system.path: this file is not used")
 
 
 def test_a_wrong_value_is_told_once(tmp_path: Path) -> None:

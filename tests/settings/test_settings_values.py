@@ -104,14 +104,12 @@ def test_every_problem_is_told_in_one_go(tmp_path: Path) -> None:
         ("request: {timeout-ms: 5}", "request.timeout-ms", "request.timeout_ms"),
         ("policy: {max_citation: 5}", "policy.max_citation", "policy.max_citations"),
         ("polcy: {max_citations: 5}", "polcy", "policy"),
-        ("timeout_ms: 5", "timeout_ms", "request.timeout_ms"),
-        ("server: {max_citations: 5}", "server.max_citations", "policy.max_citations"),
+        ("timeout_ms: 5", "timeout_ms", ""),
         ("model_profiles: {turbo: {model: x}}", "model_profiles.turbo", ""),
         *(
             (f"model_profiles: {{answer: {{{name}: 1}}}}", f"model_profiles.answer.{name}", near)
             for name, near in {
                 **dict.fromkeys(("temperature", "tool_choice", "metadata", "top_p", "truncation"), ""),
-                "effort": "model_profiles.answer.reasoning_effort",
                 "Model": "model_profiles.answer.model",
             }.items()
         ),
@@ -121,7 +119,7 @@ def test_every_problem_is_told_in_one_go(tmp_path: Path) -> None:
         ("manuals: {embeddings: {baseurl: a}}", "manuals.embeddings.baseurl", "manuals.embeddings.base_url"),
         *((f"{key}: see https://wiki.example", key, "") for key in ("zzzz", "notes", "$schema", "NO")),
         ("<<: {request: {max_retries: 1}}", "<<", ""),
-        ("request.max_retries: 5", "request.max_retries", "nested"),
+        ("request.max_retries: 5", "request.max_retries", ""),
     ],
 )
 def test_an_unknown_key_is_a_warning_with_the_nearest_known_name(
@@ -129,7 +127,6 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_known_name(
 ) -> None:
     loaded = load(tmp_path, f"# a comment\n{yaml}\n")
     cure = f"did you mean {near}?" if near else "remove it."
-    cure = "write it as nested mappings, one level a line." if near == "nested" else cure
     assert warning(loaded) == f"{key}: unknown key, so it does nothing (from {usual_place(tmp_path)}); {cure}"
     assert loaded.settings == Settings()
 
@@ -140,9 +137,8 @@ def test_an_unknown_key_below_openai_is_a_problem_because_a_misspelled_address_s
     cures = {
         "base_ulr: https://gateway.example/v1": "did you mean openai.base_url?",
         "baseUrl: https://gateway.example/v1": "did you mean openai.base_url?",
-        "url: gateway": "did you mean openai.base_url?",
         "headers: {a: b}": "did you mean openai.headers_env?",
-        **dict.fromkeys(("project: p", "ca_file: /etc/ssl/corp.pem", "host:"), "remove it."),
+        **dict.fromkeys(("url: gateway", "project: p", "ca_file: /etc/ssl/corp.pem", "host:"), "remove it."),
     }
     for text, cure in cures.items():
         told = problem(load(tmp_path, f"openai: {{{text}}}\n"))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from responses_mcp.settings import ModelPrice
+from responses_mcp.settings.model import ModelPrice
 from responses_mcp.testing import bodies
 from responses_mcp.usage.bill import MOST_TOKENS, Bill, usage_from
 from responses_mcp.usage.models import AS_OF, PriceList, Usage

@@ -15,8 +15,7 @@ import trio
 import trio.testing
 
 from responses_mcp.errors import LimitReached
-from responses_mcp.settings import LimitSettings, Profile, ResearchSettings, UsageSettings
-from responses_mcp.settings.model import ModelPrice, Settings
+from responses_mcp.settings.model import LimitSettings, ModelPrice, Profile, ResearchSettings, Settings, UsageSettings
 from responses_mcp.testing import bodies
 from responses_mcp.usage.bill import Call
 from responses_mcp.usage.limits import NOTHING, Amount, dollars, require_room

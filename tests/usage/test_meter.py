@@ -14,15 +14,16 @@ from trio.testing import wait_all_tasks_blocked
 
 from responses_mcp.asking import Asker
 from responses_mcp.errors import ConnectionFailed, LimitReached, ServiceFailed, UpstreamError
-from responses_mcp.settings import (
+from responses_mcp.settings.model import (
     LimitSettings,
     OpenAISettings,
     Profile,
+    RequestSettings,
     ResearchSettings,
     ServerSettings,
+    Settings,
     UsageSettings,
 )
-from responses_mcp.settings.model import RequestSettings, Settings
 from responses_mcp.testing import Error, FakeApi, Hang, as_stream, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.calls import USAGE

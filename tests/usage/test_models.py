@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from responses_mcp.settings import ModelPrice, Profile
 from responses_mcp.settings.load import load_settings
+from responses_mcp.settings.model import ModelPrice, Profile
 from responses_mcp.usage.models import AS_OF, LONG, PriceList, Usage, family_of, guess, note_on_end
 
 OWN = {"mine": ModelPrice(input=1, output=2), "gpt-5.5": ModelPrice(input=1, output=2, cached_input=0, web_search=0)}
