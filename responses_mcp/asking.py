@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from responses_mcp.errors import BadArgument, ConfigError, ResponsesMcpError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.background import StoredResponses, create_in_background
+from responses_mcp.responses_api.background import create_in_background
 from responses_mcp.responses_api.parameters import model_traits
 from responses_mcp.responses_api.request.arguments import ANY_LANGUAGE, USUAL_LIMIT, read_question, read_search_query
 from responses_mcp.responses_api.request.payload import bare_hosts, request_body, require_domains, search_body
@@ -79,7 +79,6 @@ class Asker:
     ) -> None:
         self._settings = settings
         self._api = api or ResponsesApi(settings.openai, settings.request, profiles=settings.model_profiles)
-        self._stored = StoredResponses(self._api)
         self._meter = meter or Meter(settings)
         self._today = today or partial(today_in, settings.locale.time_zone)
         self._hand_off = hand_off
@@ -141,7 +140,7 @@ class Asker:
         in_background = chosen.background and chosen.store
         ask: Callable[..., Awaitable[Answer]] = partial(self._api.create, body, read)
         if in_background:
-            ask = partial(create_in_background, self._stored, body, read)
+            ask = partial(create_in_background, self._api, body, read)
         answer, bill = await _counted(masked, self._metered(sent, watcher, ask))
         return replace(answer, usage=bill.usage, masked=masked)
 

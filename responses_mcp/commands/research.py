@@ -51,7 +51,6 @@ examples:
 """
 _FOREVER: Final = 7 * 86_400.0  # seconds; runs end before that by themselves
 _SECOND_THOUGHT: Final = 3.0  # seconds in which a second Ctrl-C cancels the run
-_ID_COMES: Final = 10.0  # seconds for which leaving waits for the id of a run that has just been asked for
 _LARGEST_SCHEMA: Final = 64 * 1024  # bytes
 _MOST_LISTED: Final = 100
 
@@ -168,37 +167,15 @@ async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
         if (view := await _unless_interrupted(interrupts, wait)) is not None:
             return view
         watch.end()
-        view = await research.result(run_id)
-        if not view.running:
-            return view
-        lives_on = "" if view.durable else " The API does not keep the run: it ends with this command."
-        remark(f"Leaving the run. Press Ctrl-C again to cancel it.{lives_on}")
-        seconds = _ID_COMES if view.stage == "asking" and view.durable else _SECOND_THOUGHT
-        after = await _unless_interrupted(interrupts, partial(research.result, run_id, wait_seconds=seconds))
-        if after is None:
-            return await _cancelled(research, run_id, interrupts, watch)
-        if not after.running:  # meanwhile
-            return after
-        if after.stage == "waiting":
-            await research.cancel(run_id)
-            said = "No request was sent yet, so the run ends with this command and costs nothing; ask again."
-            raise Stop(said, code=INTERRUPTED)
-        if after.stage == "asking" or not after.durable:
-            said = "The run ends with this command, since it cannot be looked up later; it may cost something."
-            remark(said)  # now, as another Ctrl-C may come while this is left
-            raise Stop(code=INTERRUPTED, details={"message": said})
-    raise Stop(f"The run goes on without this command: {program()} research show {run_id}", code=INTERRUPTED)
-
-
-async def _cancelled(research: Research, run_id: str, interrupts: AsyncIterator[int], watch: Watch) -> RunView:
-    """Cancel a run and return how it ended; a further interrupt leaves the cancel to go on."""
-    view = await _unless_interrupted(interrupts, partial(research.cancel, run_id, on_phase=watch.tell))
-    if view is None:
-        watch.end()
-        said = f"The API has not confirmed the cancel yet. To see how the run ended: {program()} research show {run_id}"
-        remark(said)  # now, as another Ctrl-C may come while this is left
-        raise Stop(code=INTERRUPTED, details={"message": said})
-    return view
+        remark("Leaving the run. Press Ctrl-C again to cancel it.")
+        after = await _unless_interrupted(interrupts, partial(research.result, run_id, wait_seconds=_SECOND_THOUGHT))
+    if after is None:
+        return await research.cancel(run_id, on_phase=watch.tell)  # a third Ctrl-C leaves it on its way
+    if not after.running:  # meanwhile
+        return after
+    if not after.durable:
+        raise Stop("The API does not keep the run: it ends with this command and may cost something.", code=INTERRUPTED)
+    raise Stop(f"This command leaves the run. To see how it ends: {program()} research show {run_id}", code=INTERRUPTED)
 
 
 async def _unless_interrupted(interrupts: AsyncIterator[int], work: Callable[[], Awaitable[T]]) -> T | None:
@@ -284,11 +261,11 @@ def _cancel(options: argparse.Namespace, settings: Settings) -> int:
     view: RunView = _call(settings, cancel)
     if options.json:
         say_json(view.as_json())
-    elif view.status == "cancelled" or view.may_go_on:
+    elif view.status == "cancelled":
         say(view.error or "The run was cancelled.")
     else:
         say(f"The run had already ended: {view.status}.")
-    return FAILED if view.may_go_on else OK
+    return FAILED if view.status == "cancelled" and view.maybe_paid and not view.confirmed else OK
 
 
 _RUNS: Final = {"list": _list, "show": _show_run, "cancel": _cancel}

@@ -143,21 +143,15 @@ def _stores(names: Sequence[str], known: Sequence[str]) -> Sequence[str]:
 
 
 def _place(location: Mapping[str, object] | None) -> Mapping[str, str] | None:
-    named: dict[object, object] = {name: each for name, each in (location or {}).items() if each is not None}
-    given = {name: replace_lone_surrogates(each).strip() for name, each in named.items() if isinstance(each, str)}
-    if len(given) < len(named):
-        raise BadArgument('location has a value that is not a string; pass it like {"country": "JP"}.')
-    for name, value in given.items():
-        if not isinstance(name, str):  # of a host without types
-            raise BadArgument('location has a name that is not a string; pass it like {"country": "JP"}.')
-        if name not in LOCATION:
-            raise BadArgument(f"location has {name[:30]!r}; it may have {', '.join(LOCATION)}.")
-        if len(value) > _LONGEST_PLACE:
-            raise BadArgument(f"location has a value of more than {_LONGEST_PLACE} characters; pass the name alone.")
-    place = {name: given[name] for name in LOCATION if given.get(name)}
-    if not _COUNTRY.fullmatch(place.get("country", "JP")):
+    given = {name: each for name, each in (location or {}).items() if each is not None}
+    texts = ((name, each) for name in LOCATION if isinstance(each := given.get(name), str))
+    place = {name: replace_lone_surrogates(each).strip() for name, each in texts}
+    if len(place) < len(given) or any(len(each) > _LONGEST_PLACE for each in place.values()):
+        names = ", ".join(LOCATION)
+        raise BadArgument(f'location may have {names}, each a short text; pass it like {{"country": "JP"}}.')
+    if not _COUNTRY.fullmatch(place.get("country") or "JP"):
         raise BadArgument("location.country is not a code of two letters; pass one such as JP.")
-    return place or None
+    return {name: each for name, each in place.items() if each} or None
 
 
 def _schema(schema: Mapping[str, object] | None) -> Mapping[str, object] | None:

@@ -6,11 +6,10 @@
 
 The API holds a run, and a row in a file has its id, so nobody owns it. Everybody works on the row: whoever finds it
 looks the run up, which costs nothing, cancels it, and writes its end, in the ledger first. This process knows more only
-of the runs that it sends (`_Own`) and of the last that ended here. Waiting for a run can be cancelled without touching
-the run.
+of the runs that it sends (`_Own`) and of the last that ended here.
 
-A row is ended without the API's word only where the API cannot be asked: the request was not sent, or its id never
-came; or where the API does not answer, and then a later look counts.
+A run whose id is known ends by the API's word alone. What cannot be written is not lost: the next look finds the end at
+the API once more, and the process that sends a run goes on trying.
 """
 
 from __future__ import annotations
@@ -20,16 +19,13 @@ import logging
 import math
 import secrets
 import time
-from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager, suppress
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from http import HTTPStatus
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final, TypeVar, Unpack
 
 import trio
@@ -45,31 +41,36 @@ from responses_mcp.errors import (
 )
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.research.inquiry import Narrowing, checked, digest_of, profile_of, run_body
-from responses_mcp.research.runs_file import Row, RunsFile, RunsFileUnusable, Step
+from responses_mcp.research.runs_file import Row, RunsFile, RunsFileUnusable
 from responses_mcp.research.view import (
     CANCELLED,
-    LATER,
     NEVER_ASKED,
+    UNTOLD,
     RunView,
     day_of,
+    failed_with,
     too_late,
     used,
     view_of,
     view_of_end,
+    why_lost,
 )
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.background import (
+    FORGOTTEN,
     GONE,
     KEPT_SO_LONG,
     LEAVING,
+    LOOK,
     WITH_ANSWER,
     Handle,
-    StoredResponses,
+    cancel,
     has_ended,
-    lacks_answer,
+    look_up,
 )
 from responses_mcp.responses_api.request.arguments import read_flag, read_number, read_query, read_seconds, read_word
 from responses_mcp.responses_api.request.credentials import credential_headers
+from responses_mcp.responses_api.response.reply import TOO_LONG
 from responses_mcp.responses_api.watcher import Watcher
 from responses_mcp.secrets import OutgoingText
 from responses_mcp.settings.model import Profile, Settings
@@ -88,20 +89,18 @@ T = TypeVar("T")
 
 ID_SECONDS: Final = 60.0
 """How long after its request the id of a run may come."""
-CANCELS_FOR: Final = 20.0
-"""Seconds in which a cancel is sent again that the API takes without an end."""
 INTERNAL: Final = "The server failed on this run; see its log with --debug. The run may have been paid for."
 
 _UNSENT_SECONDS: Final = 120.0  # how long a run may wait to be sent: behind the rate limit, and over refusals
 _FIRST_PAUSE: Final = 0.5  # seconds between two looks, growing
 _LONGEST_PAUSE: Final = 10.0
 _LOOKS: Final = 3.0  # seconds for which a list waits for the looks at runs that go on
-_WITHDRAW: Final = 5.0  # seconds in which the id of a cancelled run may still come
+_ID_COMES: Final = 5.0  # seconds in which the id of a cancelled run may still come
 _POLL: Final = 0.05  # seconds between two looks for it
 _CANCEL: Final = 65.0  # seconds that a cancel may take, where the API asks for a wait
+_AGAIN: Final = 1.0  # seconds before what could not be written is written again
 _OLD: Final = 60.0  # seconds, after which a run may have ended without anybody here knowing
 _UNWATCHED: Final = 5.0  # seconds after its end, in which whoever follows a run has heard of that
-_FILE: Final = 10.0  # seconds that a use of the file may take
 _MOST_ENDED: Final = 32  # runs whose answers are remembered; others are looked up again
 _LONGEST_ID: Final = 64  # characters
 _LONGEST_LABEL: Final = 200
@@ -109,10 +108,8 @@ _LONGEST_PHASE: Final = 200
 _MOST_LISTED: Final = 100
 _USUALLY_LISTED: Final = 20
 _CLOSED: Final = "This Research is closed; use it within the block of open_research."
-_NOT_CONFIRMED: Final = " The API did not confirm the cancel: the run may go on and cost something."
-_UNTOLD: Final = "The run was cancelled before its id was known, so the API could not cancel it; it may cost something."
-_GONE: Final = "The run has ended, and the API no longer has its answer."
-_NOT_SHOWN: Final = "The run has ended, and the API does not return its answer now; ask for the result later."
+_LOST: Final = "The run has ended, and the API no longer has its answer."
+_NOT_SHOWN: Final = "The run has ended, and its answer cannot be fetched now; ask for the result later."
 
 InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Runs a function that blocks, and gives what it returns."""
@@ -124,26 +121,26 @@ class _WithdrawnError(Exception):
 
 @dataclass(eq=False)
 class _Own:
-    """A run that this process sends: its request, its row as last known here, and its beginning on Trio's clock."""
+    """A run that this process sends, and its beginning on Trio's clock.
 
-    row: Row
-    handle: Handle
-    began: float
-    masked: Mapping[str, int]
-    is_cancelled: bool = False
-
-
-@dataclass(eq=False)
-class _Change:
-    """A step that the file has not done yet, and the `view` of an end.
-
-    `done` is the row as it was then, None where the step was not done.
+    `written` is its row as the file has it, as far as that is known, and `end` its row with an end that could not be
+    written yet. `lock` is held while one of them changes.
     """
 
-    row: Row
-    step: Step
-    view: RunView | None = None
-    done: Row | None = None
+    written: Row
+    handle: Handle
+    began: float
+    end: Row | None = None
+    is_cancelled: bool = False
+    lock: trio.Lock = field(default_factory=trio.Lock)
+
+    @property
+    def row(self) -> Row:
+        """The row as it is known here."""
+        if self.end is not None:
+            return self.end
+        sent = self.written.sent if self.handle.sent else None
+        return replace(self.written, sent=sent, response_id=self.handle.id, kept=self.handle.kept)
 
 
 class Research:
@@ -167,7 +164,7 @@ class Research:
         self.redact = api.redact
         self.outgoing = OutgoingText(settings.privacy.outgoing_secrets, settings.openai.secrets)
         self._settings = settings
-        self._stored = StoredResponses(api)
+        self._api = api
         self._meter = meter
         self._nursery = nursery
         self._in_thread = in_thread
@@ -175,12 +172,12 @@ class Research:
         folder = settings.research.state_dir
         self._file = RunsFile(Path(folder), clock) if folder else None  # "" would be the working directory
         self._own: dict[str, _Own] = {}
-        self._ended: dict[str, tuple[Row, RunView]] = {}
-        self._changes = deque[_Change]()  # that the file has not done yet, in order
-        self._is_told = False  # that it cannot
+        self._ended: dict[str, tuple[Row, RunView]] = {}  # the last ones
+        self._unknown: dict[str, float] = {}  # since when the API does not know the response of a run
+        self._is_failing = False  # the file, to be written
         self._bound = trio.CancelScope(shield=True)  # of `_tasks`
         self._closing = trio.Event()
-        self._looks: trio.Event | None = None  # the end of the last looks at all runs that go on
+        self._is_used = False
 
     # Beginning
 
@@ -197,10 +194,9 @@ class Research:
     ) -> str:
         """Begin a run and return its id, or, unless `fresh`, that of one that goes on with the very same request.
 
-        `continue_from` is the id of a run that has an answer, which the question follows up. A run whose estimate is
-        above `max_cost_usd` is refused. `label` names the run in the list. `client` is for whom it is asked, as the
-        ledger has it. For the rest see `Narrowing`. Raises `BadArgument` for what cannot be asked, and `LimitReached`
-        where too many runs go on.
+        `continue_from` is the id of a run that the question follows up. `client` is for whom it is asked, as the ledger
+        has it. For the rest see `Narrowing`. Raises `BadArgument` for what cannot be asked, and `LimitReached` where
+        too many runs go on, or the estimate is above `max_cost_usd`.
         """
         sent, research = self.outgoing.question(read_query(query)), self._settings.research
         join = not read_flag("fresh", fresh)
@@ -234,7 +230,6 @@ class Research:
             join=join,
             most=research.max_running,
             fixed=frozenset({"user_location"} if asked.get("location") else ()),
-            masked=sent.masked,
         )
 
     async def answer(
@@ -248,9 +243,8 @@ class Research:
     ) -> RunView:
         """Have a question of a call answered by a run, and return how it ended or, after `seconds`, how far it is.
 
-        `body` is its request without background mode. The run begins whatever `research.max_running` says. Cancelling
-        this cancels the run: it is the call that wanted the answer. Raises as `start` does, and why the run was
-        refused; `RunsFileUnusable` only where nothing was sent, and nothing will be.
+        `body` is its request without background mode. Cancelling this cancels the run. Raises as `start` does, and why
+        the run was refused; `RunsFileUnusable` only where nothing was sent, and nothing will be.
         """
         if self._file is None:
             raise RunsFileUnusable("research.state_dir is not set")
@@ -305,25 +299,18 @@ class Research:
         """Return the response that a follow-up goes on from. Raises `BadArgument`."""
         if follows is None:
             return None
-        run_id = read_word("continue_from", follows)
-        if run_id is None:
-            raise BadArgument("continue_from is empty; pass the run_id of an answered run, or leave it out.")
-        try:
+        run_id, row, status = read_word("continue_from", follows) or "", None, None
+        with suppress(BadArgument):
             row = await self._find(run_id)
-            if row.goes_on and not (await self._look(row)).running:
-                row = await self._find(run_id)
-        except BadArgument:
-            row = None
-        if row is not None and row.goes_on:
+            status = (await self._look(row)).status if row.is_open else row.status
+        if status == "running":
             raise BadArgument(
                 f"continue_from is {run_id}, which is still running; wait for it with research_result, then ask."
             )
-        if row is None or row.status not in WITH_ANSWER:
-            raise BadArgument("continue_from is not the id of a run that has an answer; list the runs to see them.")
-        if not row.key:
+        if row is None or status not in WITH_ANSWER or not row.key:
             raise BadArgument(
-                "continue_from is a run that the API does not keep, so it cannot be followed up. Ask again and repeat "
-                "in the question what it builds on."
+                "continue_from is not the run_id of a run whose answer the API keeps; list the runs to see them, or "
+                "ask anew and repeat in the question what it builds on."
             )
         return row.key
 
@@ -336,18 +323,13 @@ class Research:
         join: bool,
         most: int | None,
         fixed: AbstractSet[str] = frozenset(),
-        masked: Mapping[str, int] = MappingProxyType({}),
     ) -> str:
         """Begin a run and return its id, or, with `join`, that of one that goes on with the same request."""
         await trio.lowlevel.checkpoint_if_cancelled()
         looked = False
         while True:
-            try:
-                add = partial(RunsFile.add, row=new, may_join=lambda row: join and self._may_join(row), most=most)
-                row = await self._write(add)
-            except trio.Cancelled:  # a slow disk may write the row all the same, and nobody wants the run
-                self._nursery.start_soon(self._withdraw, new)
-                raise
+            add = partial(RunsFile.add, row=new, may_join=lambda row: join and self._may_join(row), most=most)
+            row = await self._in_file(add)
             if row is None:
                 await self._make_place(most or 0, looked=looked)
                 looked = True
@@ -356,9 +338,9 @@ class Research:
         self._ready()  # it may have been closed meanwhile
         if row.id not in self._own and row.sent is None:  # also one that another process has not sent yet
             watcher = Watcher(on_send=lambda: self._claim(own))
-            handle = Handle(self._stored, body, watcher, seconds=row.may_take + LEAVING, fixed=fixed)
+            handle = Handle(self._api, body, watcher, seconds=row.may_take + LEAVING, fixed=fixed)
             began = trio.current_time() - max(0.0, self._clock() - row.created)
-            own = self._own[row.id] = _Own(row, handle, began, masked)
+            own = self._own[row.id] = _Own(row, handle, began)
             self._tasks.start_soon(self._work, own, profile)
         return row.id
 
@@ -370,11 +352,11 @@ class Research:
     def _may_join(self, row: Row) -> bool:
         """Tell whether the same request may join a run: one that the API does not keep, only where it is sent."""
         own = self._own.get(row.id)
-        return not row.cancel_asked and (row.kept if own is None else not own.is_cancelled)
+        return row.goes_on and (row.kept if own is None else own.row.goes_on and not own.is_cancelled)
 
     async def _make_place(self, most: int, *, looked: bool) -> None:
         """Look at the runs that go on, one of which may have ended. Raises `LimitReached` where that was done."""
-        rows = [row for row in await self._rows(lambda file: file.going_on(self._account)) if row.tool == "research"]
+        rows = [row for row in await self._open_rows() if row.tool == "research" and row.goes_on]
         if not looked:
             await self._look_at([row for row in rows if row.created < self._clock() - _OLD])
         elif len(rows) >= most:
@@ -384,105 +366,100 @@ class Research:
                 "Wait for one with research_result, or cancel one with research_cancel, and ask again."
             )
 
-    async def _withdraw(self, row: Row) -> None:
-        def withdraw(found: Row) -> Row | None:
-            if not found.is_unsent or found.id in self._own:  # another call has joined it meanwhile
-                return None
-            return replace(found, status="cancelled", reason=CANCELLED, confirmed=True, ended=found.created)
-
-        with suppress(RunsFileUnusable):
-            await self._write(lambda file: file.change(row, withdraw))
-
     # The runs that this process sends
 
     @trio.lowlevel.enable_ki_protection  # Ctrl-C in one task would lose an answer; it strikes the caller's instead
     async def _work(self, own: _Own, profile: Profile) -> None:
-        """Send a run and follow it to its end, or until it is left."""
+        """Send a run and follow it to its end, or until it is left, and see to it that the file says so."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._attend, own)
                 await own.handle.live(partial(self._meter.admit, _call_of(own.row), profile))
                 nursery.cancel_scope.cancel(reason="the work has ended")
             await self._come_to(own)
+            while not await self._save(own) and not self._closing.is_set():
+                with trio.move_on_after(_AGAIN):
+                    await self._closing.wait()
         except Exception as error:  # other runs, and the server, go on
             log.error("research: a run crashed with %s; this is a bug", type(error).__name__)  # noqa: TRY400
             log.debug("research: traceback of the crash", exc_info=error)
-            await self._end(own.row, "failed", INTERNAL, maybe_paid=True)
+            if not own.row.key:
+                await self._end(own.row, "failed", INTERNAL, maybe_paid=True)
         finally:
             del self._own[own.row.id]
             own.handle.stop()  # whoever waits looks where the run is now
 
     async def _claim(self, own: _Own) -> None:
         """Have it in the file that the request is sent, right before it is. Raises `RunsFileUnusable`."""
-        self._note(own)  # that the request before was refused
-        now = self._now(own.row)
+        async with own.lock:
+            base, now = own.written, self._now(own.written)
 
-        def claim(found: Row) -> Row | None:
-            return replace(found, sent=now) if found.is_unsent and not found.cancel_asked else None
+            def claim(found: Row) -> Row | None:
+                # The mark of a request of this process, which was refused, may still be there.
+                is_free = found.is_open and found.sent in (None, base.sent) and not found.cancel_asked
+                return replace(found, sent=now, kept=own.handle.kept) if is_free else None
 
-        try:
-            claimed = await self._write(lambda file: file.change(own.row, claim))
-        except BaseException:  # a slow disk may write it all the same: that is taken back
-            own.row = replace(own.row, sent=now)
-            raise
-        if claimed is None:
-            raise _WithdrawnError
-        own.row = claimed
+            try:
+                claimed = await self._in_file(lambda file: file.change(base, claim))
+            except BaseException:  # a slow disk may write it all the same: that is taken back
+                own.written = replace(base, sent=now)
+                raise
+            if claimed is None:
+                raise _WithdrawnError
+            own.written = claimed
+
+    async def _save(self, own: _Own) -> bool:
+        """Write what is known here of a run; return whether the file has it, or what another process has written."""
+        async with own.lock:
+            base, new = own.written, own.row
+            if new == base:
+                return True
+            try:
+                written = await self._write(base, new)
+            except RunsFileUnusable:
+                return False
+            own.written, own.end = written or new, None
+            return True
 
     async def _attend(self, own: _Own) -> None:
         """Write each news of a run, as often as it takes; end it where it is not sent in time, or takes too long."""
         handle = own.handle
         while True:
-            news = handle.news
-            if self._note(own) or self._changes:
-                found = await self._row(own.row.id)
-                if (
-                    found is not None and found.key and found.cancel_asked and not own.is_cancelled
-                ):  # by another process
-                    self.begin_cancel(found.id)
+            news, had_id = handle.news, own.written.key
+            is_saved = await self._save(own)
+            if own.written.key and not had_id and own.written.cancel_asked and not own.is_cancelled:
+                self.begin_cancel(own.written.id)  # which another process, or an earlier call, could not
             row = own.row
             due = row.created + _UNSENT_SECONDS if row.sent is None else row.sent + row.may_take
             if (left := due - self._now(row)) <= 0:
                 break
-            with trio.move_on_after(min(left, 1 if self._changes else math.inf)):
+            with trio.move_on_after(left if is_saved else min(left, _AGAIN)):
                 await news.wait()
         if row.key:
-            await self._cancel_at_api(row)
+            await self._cancel_at_api(row, LOOK)
+            handle.stop()
         else:
             handle.stop(DeadlineExceeded(too_late(row), maybe_paid=True) if handle.sent else None)
 
-    def _note(self, own: _Own) -> bool:
-        """Have the next use of the file write what became of a request; tell whether there is any news of it."""
-        handle, old = own.handle, own.row
-        new = replace(old, sent=old.sent if handle.sent else None, response_id=handle.id, kept=handle.kept)
-        if old.sent is None or new == old:
-            return False
-
-        def news(found: Row) -> Row | None:
-            if found.sent != old.sent:  # another request was sent
-                return None
-            return replace(found, sent=new.sent, response_id=new.response_id, kept=new.kept)
-
-        own.row = new
-        self._changes.append(_Change(old, news))
-        return True
-
     async def _come_to(self, own: _Own) -> None:
-        """Write the end of a run whose work is over, unless its row tells that, now or later."""
-        found = await self._row(own.row.id)  # which writes the last news
+        """Write the end of a run whose work is over, as far as it is known."""
         row, handle, error = own.row, own.handle, own.handle.failure
+        if row.id in self._ended:  # by a cancel
+            return
         if has_ended(handle.found):
             await self._finish(row, handle.found)
         elif isinstance(error, _WithdrawnError):
             # Another process may have sent it: its guess stands in the same row of the ledger until the end is known.
-            is_unsent = found is not None and found.sent is None
-            await self._meter.settle(_call_of(row), UNSENT if is_unsent else MAYBE_PAID)
+            found = await self._row(row.id)
+            await self._meter.settle(_call_of(row), UNSENT if found is not None and found.sent is None else MAYBE_PAID)
         elif error is not None and not isinstance(error, ResponsesMcpError):
             raise error
         elif not handle.sent:
             await self._end(row, "failed", str(error or NEVER_ASKED), failure=error)
-        elif error is not None or not row.key:  # it was not left to the API
-            await self._end(row, "failed", _why_lost(row, error), failure=error, maybe_paid=True)
+        elif not row.key:
+            await self._end(row, "failed", why_lost(row, error), failure=error, maybe_paid=True)
+        elif isinstance(error, UpstreamError) and error.status == HTTPStatus.NOT_FOUND:
+            await self._end(row, "failed", GONE, failure=error, maybe_paid=True)
 
     # How far a run is
 
@@ -491,21 +468,20 @@ class Research:
     ) -> RunView:
         """Return how a run ended, after waiting for that `wait_seconds` at most; then, how far it is.
 
-        Cancelling this, or its wait coming to an end, leaves the run alone. `on_phase` is told what is going on, in
-        words for a person. Raises `BadArgument` for an id that is not known, and `UpstreamError` where a run has ended
-        and its answer cannot be had now.
+        Cancelling this leaves the run alone. `on_phase` is told what is going on, in words for a person. Raises
+        `BadArgument` for an id that is not known, and `UpstreamError` for a reply that is too long to be read.
         """
         end = trio.current_time() + read_seconds("wait_seconds", wait_seconds)
         self._ready()
         run_id = _read_id(run_id)
         await trio.lowlevel.checkpoint()  # a caller that asks again and again would stop all else, the run too
-        told, pause = None, _FIRST_PAUSE
+        told, pause = "", _FIRST_PAUSE
         while True:
             view = await self._look(await self._find(run_id))
-            if on_phase is not None and view.running and view.phase != told:
+            if on_phase is not None and view.phase not in ("", told):
                 told = view.phase
                 on_phase(told)
-            if not view.running or trio.current_time() >= end:
+            if not view.pending or trio.current_time() >= end:
                 return view
             if (own := self._own.get(run_id)) is not None:
                 with trio.move_on_at(end):
@@ -515,11 +491,6 @@ class Research:
                 pause = min(pause * 1.5, _LONGEST_PAUSE)
             self._ready()  # it may have been closed meanwhile
 
-    async def times(self, run_id: str) -> tuple[float, float]:
-        """Return when a run was created, and when it ended, or now. Raises `BadArgument` as `result` does."""
-        row = await self._find(_read_id(run_id))
-        return row.created, row.ended or self._clock()
-
     async def list(self, limit: int = _USUALLY_LISTED) -> Sequence[JsonObject]:
         """Return the last runs, the newest first: `run_id`, `status`, `seconds_ago`, `model`.
 
@@ -528,9 +499,10 @@ class Research:
         self._ready()
         most = read_number("limit", limit, least=1, most=_MOST_LISTED) or _USUALLY_LISTED
         with trio.move_on_after(_LOOKS):
-            await self._look_at_all().wait()
+            await self._look_at(await self._open_rows())
         shown: list[JsonObject] = []
-        for row in await self._rows(lambda file: file.recent(self._account, most)):
+        for found in await self._in_file(lambda file: file.recent(self._account, most)):
+            row = self._newest(found)
             if self._is_remembered(row):
                 view, ago = self._seen(row), round(max(0.0, self._clock() - row.created), 1)
                 entry: JsonObject = {"run_id": row.id, "status": view.status, "seconds_ago": ago, "model": row.model}
@@ -541,73 +513,80 @@ class Research:
 
     def _seen(self, row: Row) -> RunView:
         """Return how far a run is, or how it ended, as this process knows without a look."""
-        ended, own = self._ended.get(row.id), self._own.get(row.id)
-        if ended is not None and ended[1].status == row.status:
-            view = ended[1]
-            if view.answer is not None or view.confirmed == row.confirmed:
-                return view
-        view = view_of(row, self._now(row))
-        if own is None or not row.goes_on or row.cancel_asked:
+        (_, view), own = self._ended.get(row.id, (row, None)), self._own.get(row.id)
+        if view is not None and (view.status, view.confirmed) == (row.status, row.confirmed):
             return view
-        return replace(view, phase=own.handle.phase, searches=own.handle.searches)
+        if own is None or not row.is_open or (row.cancel_asked and not own.is_cancelled):
+            return view_of(row, self._now(row))
+        phase = "cancelling" if own.is_cancelled else own.handle.phase
+        view = view_of(replace(row, cancel_asked=False), self._now(row))
+        return replace(view, phase=phase, searches=own.handle.searches)
 
     async def _look(self, row: Row) -> RunView:
-        """Return how far a run is, or how it ended, from its row and one look at the API; what is found is written.
-
-        Raises `UpstreamError` where a run has ended and its answer cannot be had now.
-        """
-        now, view, has_answer = self._clock(), self._seen(row), row.status in WITH_ANSWER
-        if view.answer is not None or (row.id in self._own and row.goes_on) or not (row.is_untold or has_answer):
+        """Return how far a run is, or how it ended, from its row and one look at the API; what is found is written."""
+        now, view = self._clock(), self._seen(row)
+        if not row.is_open:
+            has_answer = row.status in WITH_ANSWER and row.key
+            return await self._fetch(row) if has_answer and view.answer is None else view
+        if row.id in self._own and view.running:
             return view
         if not row.key:
             return await self._look_without_id(row, now) or view
-        if row.goes_on and (row.cancel_asked or row.is_late(now)):
-            return await self._cancel_at_api(row)
+        if row.cancel_asked or row.is_late(now):
+            return await self._cancel_at_api(row, LOOK)
         try:
-            found = await self._stored.look_up(row.key)
+            found = await look_up(self._api, row.key)
         except UpstreamError as error:
-            is_gone = error.status == HTTPStatus.NOT_FOUND
-            if has_answer and is_gone:
-                error.message = f"{_GONE} {KEPT_SO_LONG} Asking again pays again."
-            if has_answer:
+            if error.code == TOO_LONG:
                 raise
-            if not row.goes_on:
-                return view
-            if is_gone and now > (row.sent or row.created) + ID_SECONDS:
+            if self._is_gone(row, error):
                 return await self._end(row, "failed", GONE, maybe_paid=True)
             return replace(view, phase=f"the run cannot be looked up: {error.message}"[:_LONGEST_PHASE])
+        self._unknown.pop(row.id, None)
         if has_ended(found):
             return await self._finish(row, found)
-        if has_answer:
-            raise UpstreamError(_NOT_SHOWN)
-        if row.status == "cancelled" or (row.is_late(now) and not row.goes_on):
-            return view
-        goes_on = partial(replace, status=None, reason=None, ended=None, maybe_paid=False, cancel_asked=False)
-        if not row.goes_on:  # it was given up
-            await self._change(row, lambda found: goes_on(found) if found.is_untold else None)
         usage = self._meter.usage_of(row.model, found)
-        return view_of(goes_on(row, usage=usage.as_json() if usage.counted else None), now, found)
+        return view_of(replace(row, usage=usage.as_json() if usage.counted else None), now, found)
+
+    async def _fetch(self, row: Row) -> RunView:
+        """Return how a run ended that has an answer, with that, or with why it cannot be had."""
+        try:
+            found = await look_up(self._api, row.key)
+        except UpstreamError as error:
+            view = failed_with(replace(view_of(row, row.created), maybe_paid=True), error)
+            if error.status == HTTPStatus.NOT_FOUND:
+                return replace(view, error=f"{_LOST} {KEPT_SO_LONG} Asking again pays again.")
+            return replace(view, error=f"{_NOT_SHOWN} {error}", phase=error.message[:_LONGEST_PHASE])
+        view = view_of_end(row, found, self._settings, self.redact.known)
+        if not has_ended(found) or view.answer is None:
+            return replace(view_of(row, row.created), maybe_paid=True, error=_NOT_SHOWN, phase=_NOT_SHOWN)
+        return self._remember(row, view)
 
     async def _look_without_id(self, row: Row, now: float) -> RunView | None:
         """End a run that has no id in time: it was not sent, or sent without an answer. None where it may come."""
-        if not row.goes_on:
-            return None
         if row.sent is None:
             is_over = now >= row.created + _UNSENT_SECONDS + _LONGEST_PAUSE
             return await self._end(row, "failed", NEVER_ASKED) if is_over else None
         if now < row.sent + (ID_SECONDS if row.kept else row.may_take):
             return None
-        status, why = ("cancelled", _UNTOLD) if row.cancel_asked else ("failed", _why_lost(row, None))
+        status, why = ("cancelled", UNTOLD) if row.cancel_asked else ("failed", why_lost(row, None))
         return await self._end(row, status, why, maybe_paid=True)
+
+    def _is_gone(self, row: Row, error: UpstreamError) -> bool:
+        """Tell whether the API no longer knows a response, by the error of a look at it."""
+        if error.status != HTTPStatus.NOT_FOUND:
+            self._unknown.pop(row.id, None)
+            return False
+        now = trio.current_time()
+        return now - self._unknown.setdefault(row.id, now) >= FORGOTTEN or row.is_late(self._now(row))
 
     # Cancelling
 
     async def cancel(self, run_id: str, *, on_phase: Callable[[str], None] | None = None) -> RunView:
         """Cancel a run, whichever process has sent it, and return how it ended; one that has ended stays so.
 
-        Where the API may still work on it, not having confirmed a cancel, it is told again. Takes a minute at most,
-        where the API does not answer. Cancelling this leaves the cancel on its way. `on_phase` is told what is going
-        on. Raises as `result` does.
+        Takes a minute at most, where the API does not answer. Cancelling this leaves the cancel on its way. `on_phase`
+        is told what is going on. Raises as `result` does.
         """
         self._ready()
         run_id = _read_id(run_id)
@@ -627,11 +606,18 @@ class Research:
         send, receive = trio.open_memory_channel[RunView | ResponsesMcpError](1)
 
         async def cancel() -> None:
+            own = self._own.get(run_id)
             with send:
                 try:
+                    if own is not None:
+                        own.is_cancelled = True
                     send.send_nowait(await self._cancel(run_id))
                 except ResponsesMcpError as error:
                     send.send_nowait(error)  # raised where it is waited for
+                finally:
+                    if own is not None:
+                        own.is_cancelled = False
+                        own.handle.tell("cancelling")  # whoever waits looks how far it is now
 
         try:
             self._tasks.start_soon(cancel)
@@ -641,132 +627,100 @@ class Research:
 
     async def _cancel(self, run_id: str) -> RunView:
         """Cancel a run and return how it ended. Raises as `_look` does."""
-        until = trio.current_time() + _WITHDRAW
-        if (own := self._own.get(run_id)) is not None:
-            own.is_cancelled = True
+        until = trio.current_time() + _ID_COMES
         while True:
             row = await self._find(run_id)
-            if row.goes_on and row.sent is not None and not row.cancel_asked:
-                # For whoever learns its id, or asks the same, in whatever process.
-                self._changes.append(_Change(row, lambda found: replace(found, cancel_asked=found.goes_on)))
-            if row.key and row.is_untold:
-                return await self._cancel_at_api(row)
-            if not row.goes_on:
+            if not row.is_open:
                 return await self._look(row)
             if row.sent is None:
-                view = await self._end(row, "cancelled", CANCELLED, confirmed=True)
-                if not view.running:
+                view = await self._end(row, "cancelled", CANCELLED)
+                if not view.running:  # as it does where another process has just sent it
                     return view
-            elif not row.kept or trio.current_time() >= until:
-                view = await self._end(row, "cancelled", _UNTOLD, maybe_paid=True)
-                if own is not None:
-                    with trio.move_on_after(LEAVING):
-                        await own.handle.over.wait()
-                row = await self._find(run_id)  # the id may have come while the end was written
-                return await self._cancel_at_api(row) if row.key and row.is_untold else view
+            elif row.key:
+                return await self._cancel_at_api(row, _CANCEL)
+            elif not row.kept:
+                return await self._end(row, "cancelled", UNTOLD, maybe_paid=True)
+            else:
+                row = await self._ask_to_cancel(row)
+                if trio.current_time() >= until:
+                    return view_of(row, self._now(row))
             await trio.sleep(_POLL)
 
-    async def _cancel_at_api(self, row: Row) -> RunView:
+    async def _ask_to_cancel(self, row: Row) -> Row:
+        """Have whoever learns the id of a run, looks at it, or asks the same, in whatever process, know of a cancel."""
+        asked = replace(row, cancel_asked=True)
+        if not row.cancel_asked:
+            with suppress(RunsFileUnusable):
+                await self._write(row, asked)
+        return asked
+
+    async def _cancel_at_api(self, row: Row, seconds: float) -> RunView:
         """Tell the API to stop a response, and return how the run ended."""
-        own = self._own.get(row.id)
-        if own is not None:
-            own.handle.tell("cancelling")
-        found, refused = JsonObject(), False
-        until = trio.current_time() + CANCELS_FOR
-        while not (has_ended(found) or refused or trio.current_time() > until):
-            if found:
-                await trio.sleep(1)  # the cancel was taken, and the response goes on
+        row, found = await self._ask_to_cancel(row), JsonObject()
+        try:
+            found = await cancel(self._api, row.key, seconds=seconds)
+        except UpstreamError as error:
+            log.debug("research: a cancel got no answer: %s", error)
+        if not has_ended(found):
             try:
-                found = await self._stored.cancel(row.key, seconds=_CANCEL)
+                found = await look_up(self._api, row.key, seconds=_ID_COMES)
             except UpstreamError as error:
-                log.debug("research: a cancel got no answer: %s", error)
-                refused = True
-            if not has_ended(found) or lacks_answer(found):
-                with suppress(UpstreamError):
-                    found = await self._stored.look_up(row.key, seconds=_WITHDRAW)
-        if own is not None and own.handle.found:  # an end without the answer
-            found = {**own.handle.found, **(found if has_ended(found) else {})}
-        if has_ended(found):
-            return await self._finish(row, found)
-        if not row.is_late(self._now(row)):
-            return await self._end(row, "cancelled", f"{CANCELLED}{_NOT_CONFIRMED}", maybe_paid=True)
-        why = too_late(row)
-        return await self._end(row, "failed", f"{why}{_NOT_CONFIRMED}", failure=DeadlineExceeded(why), maybe_paid=True)
+                if self._is_gone(row, error):
+                    return await self._end(row, "failed", GONE, maybe_paid=True)
+        return await self._finish(row, found) if has_ended(found) else view_of(row, self._now(row))
 
     # Ends
 
     async def _finish(self, row: Row, response: JsonObject) -> RunView:
-        """Write how a run ended, as its Response says, and return it. Raises as `_look` does."""
+        """Write how a run ended, as its Response says, and return it."""
         usage, own = self._meter.usage_of(row.model, response), self._own.get(row.id)
-        had_answer = row.status in WITH_ANSWER
         if own is not None and own.handle.bill is not None:
             usage = usage._replace(attempts=max(own.handle.bill.usage.attempts, 1))
-        if not had_answer:
-            row = replace(row, usage=usage.as_json(), ended=self._ended_at(row, response))
-        view = view_of_end(row, response, self._settings, self.redact.known)
-        if own is not None and view.answer is not None:
-            view = replace(view, answer=replace(view.answer, masked=own.masked))
-        if not had_answer:
-            return await self._write_end(row, view, usage, lambda found: found.is_untold)
-        if view.status not in WITH_ANSWER:
-            raise UpstreamError(_NOT_SHOWN)
-        return self._over(row, view)
+        row = replace(row, usage=usage.as_json(), ended=self._ended_at(row, response))
+        return await self._write_end(row, view_of_end(row, response, self._settings, self.redact.known), usage)
 
     async def _end(
-        self,
-        row: Row,
-        status: str,
-        reason: str,
-        *,
-        failure: Exception | None = None,
-        maybe_paid: bool = False,
-        confirmed: bool = False,
+        self, row: Row, status: str, error: str, *, failure: Exception | None = None, maybe_paid: bool = False
     ) -> RunView:
         """Write how a run ended of which the API says nothing, and return it, or what became of it meanwhile."""
         own = self._own.get(row.id)
         usage = MAYBE_PAID if maybe_paid else UNSENT
         if own is not None and own.handle.bill is not None and own.handle.bill.usage.attempts:
             usage = own.handle.bill.usage
-        told = usage.as_json() if usage.attempts else None
-        row = replace(row, ended=self._now(row), usage=told)
-        end = replace(row, status=status, reason=reason, maybe_paid=maybe_paid, confirmed=confirmed)
-        view = replace(view_of(end, 0.0), failure=failure if isinstance(failure, ResponsesMcpError) else None)
-        is_unsent = row.sent is None
-        return await self._write_end(row, view, usage, lambda found: found.is_unsent if is_unsent else found.goes_on)
+        row = replace(row, ended=self._now(row), usage=usage.as_json() if usage.attempts else None)
+        confirmed = status == "cancelled" and not maybe_paid
+        end = replace(row, status=status, reason=error, maybe_paid=maybe_paid, confirmed=confirmed)
+        return await self._write_end(row, failed_with(view_of(end, 0.0), failure), usage)
 
-    async def _write_end(self, row: Row, view: RunView, usage: Usage, may_end: Callable[[Row], bool]) -> RunView:
+    async def _write_end(self, row: Row, view: RunView, usage: Usage) -> RunView:
         """Write how a run ended, in the ledger first, and return its `view`, or what another process has written."""
-        view = replace(view, failure=_failure(view))
-        ends = {name: getattr(view, name) for name in ("status", "maybe_paid", "confirmed")}
-        ends |= {"reason": _unquoted(view), "ended": row.ended, "usage": row.usage, "kept": row.kept}
-        settle = partial(self._meter.settle, _call_of(row), usage, response_id=row.key or None)
-
-        def end(found: Row) -> Row | None:
-            return replace(found, **ends) if may_end(found) else None
-
-        base = replace(row, status=None)
+        own, settle = self._own.get(row.id), partial(self._meter.settle, _call_of(row), usage)
+        end = replace(row, status=view.status, reason=_unquoted(view))
+        end = replace(end, maybe_paid=view.maybe_paid, confirmed=view.confirmed)
         if row.sent is not None:
+            await settle(response_id=row.key or None)
+        try:
+            written = await self._write(row if own is None else own.written, end)
+        except RunsFileUnusable:
+            if own is None and row.sent is None:  # another process may send it
+                raise
+            written = end
+            if own is not None:
+                own.end = end
+        if written is None:
+            with suppress(BadArgument, RunsFileUnusable):
+                return await self._look(await self._find(row.id))
+        elif row.sent is None:  # nothing is to be settled for a run that was sent after all
             await settle()
-        if row.sent is not None or row.id in self._own:
-            written = await self._change(base, end, view)
-        else:  # another process may send it meanwhile
-            written = await self._write(lambda file: file.change(base, end))
-        if written is not None:
-            if row.sent is None:  # nothing is to be settled for a run that was sent after all
-                await settle()
-            return self._over(written, view)
-        with suppress(RunsFileUnusable, BadArgument, UpstreamError):
-            row = await self._find(row.id)
-            other = await self._look(row) if row.status in WITH_ANSWER else self._seen(row)
-            view = replace(other, failure=other.failure or view.failure) if other.status == view.status else other
-        return view if view.running else self._over(row, view)
+        return self._remember(end, view)
 
-    def _over(self, row: Row, view: RunView) -> RunView:
+    def _remember(self, row: Row, view: RunView) -> RunView:
         """Have all who ask here know how a run ended, and stop its work."""
         self._ended.pop(row.id, None)
         self._ended[row.id] = row, view
         if len(self._ended) > _MOST_ENDED:
             del self._ended[next(iter(self._ended))]
+        self._unknown.pop(row.id, None)
         if (own := self._own.get(row.id)) is not None:
             own.handle.stop()
         return view
@@ -799,90 +753,60 @@ class Research:
         return row
 
     async def _row(self, run_id: str) -> Row | None:
-        """Return the row of a run, or what this process knows of it where the file does not.
-
-        A run of this process that others have given up goes on while its request does.
-        """
+        """Return the row of a run, or what this process knows of it where the file has none, or cannot be read."""
         own = self._own.get(run_id)
-        if own is not None:
-            self._note(own)
-        row, _ = self._ended.get(run_id, (None, None))
+        row, _ = self._ended.get(run_id, (None, None)) if own is None else (own.row, None)
         try:
-            row = next(iter(await self._rows(lambda file: [file.get(run_id, self._account)])), row)
+            found = await self._in_file(lambda file: file.get(run_id, self._account))
         except RunsFileUnusable:
-            row = self._foreseen(run_id, row)
-            if row is None and own is None:
+            if row is None:
                 raise
-        if own is not None and (
-            row is None or (row.is_untold and row.sent == own.row.sent and not own.handle.over.is_set())
-        ):
-            return replace(own.row, cancel_asked=row is not None and row.cancel_asked)
-        return row
+            return row
+        return row if found is None else self._newest(found)
 
-    async def _rows(self, read: Callable[[RunsFile], Sequence[Row | None]]) -> Sequence[Row]:
-        """Return rows of the file behind the changes before; where those cannot be written, as they will be."""
-        is_stuck = False
-        if self._changes:
-            try:
-                await self._write(lambda _: None)
-            except RunsFileUnusable:
-                is_stuck = True
-        rows = [row for row in await self._in_time(read) if row is not None]
-        return [self._foreseen(row.id, row) or row for row in rows] if is_stuck else rows
+    def _newest(self, row: Row) -> Row:
+        """Return a row of the file, or what is known here and could not be written yet."""
+        own = self._own.get(row.id)
+        return row if own is None or own.row == own.written else replace(own.row, cancel_asked=row.cancel_asked)
 
-    def _foreseen(self, run_id: str, row: Row | None) -> Row | None:
-        """Return a row as the changes will make it that the file has not done yet."""
-        for change in list(self._changes):
-            if change.row.id == run_id:
-                row = change.step(row or change.row) or row
-        return row
+    async def _open_rows(self) -> Sequence[Row]:
+        return [self._newest(row) for row in await self._in_file(lambda file: file.going_on(self._account))]
 
     def _is_remembered(self, row: Row) -> bool:
         return row.goes_on or row.created >= self._clock() - self._settings.research.keep_days * 86_400
 
-    async def _change(self, row: Row, step: Step, view: RunView | None = None) -> Row | None:
-        """Do a step of a run, as `RunsFile.change` does; what cannot be written now is, by a later use of the file."""
-        change = _Change(row, step, view)
-        self._changes.append(change)
-        try:
-            await self._write(lambda _: None)
-        except RunsFileUnusable:
-            return step(row)
-        return change.done
+    async def _write(self, base: Row, new: Row) -> Row | None:
+        """Write what became of a run that was `base`, and return its row as it is then.
 
-    async def _write(self, work: Callable[[RunsFile], T]) -> T:
-        """Do something with the file behind the changes before, in a thread; without those, nothing is done."""
+        None where another process has sent the run, or has written its end. Only what that could not know overrules
+        such an end: the id of a response, or that the request was refused, where there was no word for a minute.
+        """
 
-        def do(file: RunsFile) -> T:
-            while self._changes:
-                change = self._changes[0]
-                change.done = file.change(change.row, change.step)
-                if change.view is not None and change.done is not None:  # before anybody reads that it has ended
-                    self._ended[change.row.id] = change.done, change.view
-                self._changes.popleft()
-            return work(file)
+        def step(found: Row) -> Row | None:
+            if found.sent not in (base.sent, new.sent) or found.response_id not in (None, new.response_id):
+                return None
+            is_lost = found.sent is not None and found.response_id is None and found.kept
+            is_news = new.response_id is not None or new.sent is None
+            if not (found.is_open or (is_lost and is_news)):
+                return None
+            return replace(new, cancel_asked=new.cancel_asked or found.cancel_asked)
 
         try:
-            done = await self._in_time(do)
+            written = await self._in_file(lambda file: file.change(base, step))
         except RunsFileUnusable as error:
-            if self._changes and not self._is_told:
+            if not self._is_failing:
                 log.warning("research: what became of runs cannot be written for now: %s", error)
-                self._is_told = True
+            self._is_failing = True
             raise
-        self._is_told = False
-        return done
+        self._is_failing = False
+        return written
 
-    async def _in_time(self, work: Callable[[RunsFile], T]) -> T:
-        """Use the file in a thread. Cancelling this leaves it to go on."""
+    async def _in_file(self, work: Callable[[RunsFile], T]) -> T:
+        """Use the file, in a thread. Cancelling this leaves it to go on."""
         file = self._file
         assert file is not None  # noqa: S101  # `_ready` has seen to it
-        try:
-            with trio.move_on_after(_FILE):
-                done: T = await self._in_thread(lambda: work(file))
-                return done
-        except RuntimeError as error:  # "can't start new thread"
-            raise RunsFileUnusable(f"The file of runs cannot be used for now: {error}.") from error
-        raise RunsFileUnusable("The file of runs did not answer in time; check the disk that research.state_dir is on.")
+        done: T = await self._in_thread(partial(work, file))
+        return done
 
     # Being there
 
@@ -901,31 +825,22 @@ class Research:
                 ]
             )
         _ = self._account  # which may not be there to be had
-        if self._looks is None:
-            self._look_at_all()
+        if not self._is_used:
+            self._is_used = True
+            self._nursery.start_soon(self._look_and_forget)
 
-    def _look_at_all(self) -> trio.Event:
-        """Have all runs that go on looked at, and return the event of its end."""
-        if self._looks is None or self._looks.is_set():
-            is_first, self._looks = self._looks is None, trio.Event()
-            self._nursery.start_soon(self._look_and_forget, self._looks, is_first)
-        return self._looks
-
-    async def _look_and_forget(self, over: trio.Event, is_first: bool) -> None:
-        TRACE.set({})  # the runs are of other calls than this one
+    async def _look_and_forget(self) -> None:
         try:
-            await self._look_at(await self._rows(lambda file: file.going_on(self._account)))
-            if is_first:
-                await self._write(lambda file: file.forget(self._settings.research.keep_days))
+            await self._look_at(await self._open_rows())
+            await self._in_file(lambda file: file.forget(self._settings.research.keep_days))
         except RunsFileUnusable as error:
             log.debug("research: %s", error)
-        finally:
-            over.set()
 
     async def _look_at(self, rows: Sequence[Row]) -> None:
         """Look at runs that this process does not send, at all at once."""
 
         async def look(row: Row) -> None:
+            TRACE.set({})  # the runs are of other calls than this one
             with suppress(ResponsesMcpError):
                 await self._look(row)
 
@@ -961,28 +876,6 @@ def _call_of(row: Row) -> Call:
     return Call(row.id, row.created, row.tool, row.model, row.client, _UNSENT_SECONDS + row.may_take)
 
 
-def _why_lost(row: Row, error: Exception | None) -> str:
-    """Say why a run failed that may have been paid for."""
-    if row.key:
-        return GONE if error is not None and GONE in str(error) else f"{error} An answer may exist: {LATER} later."
-    cause = f" ({error})" if error is not None else ""
-    what = "The request was sent, but no id came back"
-    if not row.kept:
-        what = "The connection or the server was lost, and this API does not keep the run"
-    return f"{what}{cause}. It may have been paid for, so it was not repeated. Asking again may cost a second time."
-
-
-def _failure(view: RunView) -> ResponsesMcpError | None:
-    """Return why a run failed, by its type. Its error is of one request, and the run is more than that."""
-    if view.status != "failed" or not isinstance(view.failure, UpstreamError):
-        return view.failure
-    failure = copy(view.failure)
-    failure.maybe_paid = view.maybe_paid
-    failure.retryable = failure.retryable and not view.maybe_paid
-    failure.usage = view.usage
-    return failure
-
-
 def _unquoted(view: RunView) -> str | None:
     """Return why a run failed without the words of the API, which may repeat the question: it is written down."""
     error, told = view.failure, view.error
@@ -1004,8 +897,7 @@ async def open_research(
     """Open a way to have questions researched, whose runs go on at the API behind the block.
 
     Args:
-      settings: read by `load_settings`, or made by hand with a `research.state_dir`. Nothing is read, written or
-        connected before the first use.
+      settings: read by `load_settings`, or made by hand with a `research.state_dir`.
       api: what asks the API, closed with the block; without it, one of its own.
       meter: keeps the limits, for all that belongs to one session; without it, one of its own.
       in_thread: runs functions that block, one at a time, and waits for them; without it, in a worker thread.
@@ -1015,11 +907,7 @@ async def open_research(
       A context manager that gives a `Research`. Any number of tasks may use it at once.
 
     Raises:
-      NotUnderTrio: the block is entered outside of Trio. For the rest see `Research`. An exception of the block
-      comes out as it is, not in a group.
-
-    Leaving the block leaves the runs to the API: an id that has not come is waited for, a second at most. A run that
-    was not sent is not sent any more, and cost nothing.
+      NotUnderTrio: the block is entered outside of Trio. An exception of the block comes out as it is, not in a group.
     """
     require_trio()
     await trio.lowlevel.checkpoint()

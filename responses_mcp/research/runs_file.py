@@ -11,7 +11,6 @@ the older `runs.sqlite3` beside it are read and never written, since an older se
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 import time
 from collections.abc import Callable, Generator
@@ -35,14 +34,6 @@ _OLDER_ID: Final = 0x6F726D72
 _OLDER_VERSION: Final = 3
 _PATIENCE: Final = 3.0  # seconds, with another process that writes
 _DAY: Final = 86_400  # seconds
-_LAST_TIME: Final = 1e11  # seconds since 1970: a date that can be told
-_WHY: Final = {
-    sqlite3.SQLITE_BUSY: "another process holds its lock",
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened, or its folder is read-only",
-    sqlite3.SQLITE_FULL: "the disk is full",
-    sqlite3.SQLITE_IOERR: "the disk fails, or is full",
-    sqlite3.SQLITE_READONLY: "it is read-only",
-}
 
 
 class RunsFileUnusable(ResponsesMcpError):
@@ -81,19 +72,14 @@ class Row:
     usage: JsonObject | None = None
 
     @property
-    def goes_on(self) -> bool:
+    def is_open(self) -> bool:
         """Tell whether nobody has written an end."""
         return self.status is None
 
     @property
-    def is_untold(self) -> bool:
-        """Tell whether the API has not told an end: it goes on, or was given up, and may go on all the same."""
-        return self.goes_on or (self.status in ("failed", "cancelled") and self.maybe_paid and not self.confirmed)
-
-    @property
-    def is_unsent(self) -> bool:
-        """Tell whether it waits, and no request is on its way."""
-        return self.goes_on and self.sent is None
+    def goes_on(self) -> bool:
+        """Tell whether it is open, and nobody has asked to cancel it."""
+        return self.is_open and not self.cancel_asked
 
     @property
     def key(self) -> str:
@@ -109,7 +95,7 @@ Step: TypeAlias = Callable[[Row], Row | None]
 """Returns the row as it is after a step, or None where the step is not to be done."""
 
 _COLUMNS: Final = tuple(field.name for field in fields(Row))
-_KINDS: Final = {field.name: str(field.type) for field in fields(Row)}
+_FLAGS: Final = tuple(field.name for field in fields(Row) if field.type == "bool")
 _GIVEN: Final = ", ".join(f":{name}" for name in _COLUMNS)
 _WRITE: Final = f"INSERT OR REPLACE INTO run ({', '.join(_COLUMNS)}) VALUES ({_GIVEN})"  # noqa: S608
 _TABLES: Final = (
@@ -144,7 +130,7 @@ class RunsFile:
             for found in going_on:
                 if found.digest == row.digest and may_join(found):
                     return found
-            if most is not None and sum(found.tool == "research" for found in going_on) >= most:
+            if most is not None and sum(found.tool == "research" and found.goes_on for found in going_on) >= most:
                 return None
             _write(connection, row)
             return row
@@ -170,18 +156,18 @@ class RunsFile:
         return sorted(rows, key=lambda row: -row.created)[:limit]
 
     def going_on(self, account: str) -> list[Row]:
-        """Return the runs of an account that have not ended, the oldest first."""
+        """Return the open runs of an account, the oldest first."""
         return self._read("account = ? AND status IS NULL ORDER BY created", (account,))
 
     def count_going_on(self) -> int:
         """Return how many runs of all accounts have not ended; writes nothing, also where there is no file."""
-        return len(_read_only(self.path, _COLUMNS, "status IS NULL", ()) or ())
+        return len(_read_only(self.path, _COLUMNS, "status IS NULL AND NOT cancel_asked", ()) or ())
 
     def forget(self, days: int) -> None:
         """Delete runs that began so many days ago, and files that were moved aside so long ago."""
         old = self._clock() - days * _DAY
         with self._writing() as connection:
-            connection.execute("DELETE FROM run WHERE created < ? AND status IS NOT NULL", (old,))
+            connection.execute("DELETE FROM run WHERE created < ? AND (status IS NOT NULL OR cancel_asked)", (old,))
         with suppress(OSError):
             for aside in self.path.parent.glob("*.sqlite3*.broken-*"):
                 if aside.stat().st_mtime < old:
@@ -219,8 +205,7 @@ class RunsFile:
             raise self._unusable(error.strerror or type(error).__name__) from error
         except (sqlite3.Error, ValueError) as error:  # the latter of a text, in the file or for it
             self._file.failed(error)
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            raise self._unusable(_WHY.get(code, str(error))) from error
+            raise self._unusable(str(error)) from error
 
     def _unusable(self, why: str) -> RunsFileUnusable:
         return RunsFileUnusable(
@@ -253,34 +238,14 @@ def _write(connection: sqlite3.Connection, row: Row) -> None:
 
 
 def _row(values: tuple[Any, ...]) -> Row | None:
-    """Return a row, None for one that nobody of ours has written: such a run is not there."""
+    """Return a row, None for one that cannot be read: such a run is not there."""
     given: dict[str, Any] = dict(zip(_COLUMNS, values, strict=True))
-    is_ours = all(_fits(value, _KINDS[name]) for name, value in given.items())
-    if not is_ours or given["status"] not in (None, *ENDED) or usable_id(given["response_id"] or "_", str) is None:
-        return None
     try:
-        given["usage"] = None if given["usage"] is None else _usage(given["usage"])
-    except (TypeError, ValueError, RecursionError):
+        for name in ("created", "may_take", "sent", "ended"):
+            given[name] = None if given[name] is None and name in ("sent", "ended") else float(given[name])
+        given |= {name: bool(given[name]) for name in _FLAGS}
+        given["usage"] = None if given["usage"] is None else as_object(decode(given["usage"].encode()))
+    except (TypeError, ValueError, AttributeError, RecursionError):
         return None
-    given.update((name, bool(value)) for name, value in given.items() if _KINDS[name] == "bool")
-    return Row(**given)
-
-
-def _fits(value: object, kind: str) -> bool:
-    """Tell whether a value may stand in a column of that type; an object is written as its JSON."""
-    if value is None:
-        return kind.endswith("None")
-    if kind == "bool":
-        return value in (0, 1)
-    if kind.startswith("float"):
-        return isinstance(value, int | float) and 0 <= value <= _LAST_TIME
-    return isinstance(value, str)
-
-
-def _usage(text: str) -> JsonObject:
-    """Return what a run used, from a row. Raises ValueError or TypeError for what is not that."""
-    usage = as_object(decode(text.encode("utf-8", "replace")))
-    numbers = [value for value in usage.values() if not isinstance(value, str | None)]
-    if not usage or not all(map(math.isfinite, [*numbers, usage.get("cost_usd", 0)])):
-        raise ValueError("no usage of ours")
-    return usage
+    is_ours = given["status"] in (None, *ENDED) and usable_id(given["response_id"] or "_", str) is not None
+    return Row(**given) if is_ours else None

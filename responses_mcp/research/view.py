@@ -27,34 +27,23 @@ from responses_mcp.settings.time_zone import zone_of
 from responses_mcp.usage.bill import usage_from
 
 Status = Literal["running", "completed", "incomplete", "failed", "cancelled"]
-Stage = Literal["waiting", "asking", "working", "ended"]
 
 CANCELLED: Final = "The run was cancelled."
 NEVER_ASKED: Final = "No request was sent, so the run cost nothing; ask again."
+UNTOLD: Final = "The run was cancelled before its id was known, so the API could not cancel it; it may cost something."
+
+_NOT_CONFIRMED: Final = " The API did not confirm the cancel: the run may go on and cost something."
 
 _NOT_KEPT: Final = (
     "The run had an answer, which the API does not keep: only the server that asked can show it, until it ends. "
     "If that server has ended, ask again."
 )
 
-LATER: Final = "ask for the result again"
-"""In what is told of a run whose answer may still be had."""
-
-_MAY_COME: Final = (
-    "The API says that the run has ended, but returns no answer yet. It may still come, and was paid for: "
-    f"{LATER} before you start a new run."
-)
 _NO_DATA: Final = (
     "There is no data: the answer is not a JSON object, although output_schema asks for one. Read the answer "
     "before you ask again."
 )
 
-_PHASES: Final[Mapping[Stage, str]] = {
-    "waiting": "waiting to be sent",
-    "asking": "asking",
-    "working": "working",
-    "ended": "",
-}
 _DEEPEST: Final = 100
 _MOST_READ: Final = 100  # sources that were read, in a result
 _SENTENCE_ENDS: Final = ("\n", ". ", "! ", "? ", "。", "！", "？")
@@ -66,14 +55,11 @@ _FENCED: Final = re.compile(r"```(?:json)?\n(.*)\n```", re.DOTALL)
 class RunView:
     """A run as it is shown. `seconds` is how long it has been going on, or took, since `created` (seconds since 1970).
 
-    `tool` is the one that began it. While it runs, `phase` says what is going on, `searches` how many searches were
-    seen, and `stage` whether it waits to be sent, was sent, or has an id at the API, with which it outlives this
-    process. When it has ended there is an `answer`, with `data` where a schema was asked for and `sources_read`; an
-    `error` says why one is missing. `maybe_paid` tells that it may have cost something all the same, and `confirmed`
-    that the API has confirmed a cancel, or reported the failure. `usage` is what it used and cost, as `Usage.as_json`
-    has it; None while that is not known. `durable` is false where the API keeps nothing: the run, and its answer, end
-    with the server that began it. `failure` is why a run failed as a call would have raised it: an `UpstreamError` or
-    `LimitReached`. Only the process in which it failed knows it, and only of its last 32 runs.
+    `tool` is the one that began it. `phase` says what is going on, also where the answer of a run that has ended cannot
+    be fetched now. `error` says why there is no `answer`, and `maybe_paid` whether it may have cost something all the
+    same; `confirmed`, that the API has confirmed a cancel, or reported the failure. `usage` is as `Usage.as_json` has
+    it. `durable` is false where the API keeps nothing: the run and its answer end with the server that began it.
+    `failure` is the error that a call would have raised, known only to the process in which the run failed.
     """
 
     run_id: str
@@ -83,7 +69,6 @@ class RunView:
     seconds: float
     model: str
     label: str | None = None
-    stage: Stage = "ended"
     phase: str = ""
     searches: int = 0
     answer: Answer | None = None
@@ -102,9 +87,9 @@ class RunView:
         return self.status == "running"
 
     @property
-    def may_go_on(self) -> bool:
-        """Tell whether it was given up, and may have been paid for: the API has not said how it ended."""
-        return self.status in ("failed", "cancelled") and self.maybe_paid and not self.confirmed
+    def pending(self) -> bool:
+        """Tell whether waiting helps: it goes on, or has an answer that cannot be fetched now."""
+        return bool(self.phase)
 
     def as_json(self, most: int | None = None, part: int = 1) -> JsonObject:
         """Return the object that tools answer with: of a long answer the `part` with `most` characters.
@@ -181,13 +166,16 @@ def view_of(row: Row, now: float, response: JsonObject | None = None) -> RunView
         usage=row.usage,
         durable=row.kept,
     )
-    if row.goes_on:
-        stage: Stage = "waiting" if row.sent is None else "working" if row.key else "asking"
-        phase = "cancelling" if row.cancel_asked else _PHASES[stage]
+    if row.is_open and row.cancel_asked and row.sent is not None:
+        is_late = row.is_late(now)
+        error = UNTOLD if not row.key else f"{too_late(row) if is_late else CANCELLED}{_NOT_CONFIRMED}"
+        return replace(view, status="failed" if is_late else "cancelled", error=error, maybe_paid=True)
+    if row.is_open:
+        phase = "waiting to be sent" if row.sent is None else "working" if row.key else "asking"
         if response is not None and response.get("status") == "queued":
             phase = "waiting at the API"
         searches = sum(item.get("type") == "web_search_call" for item in output_items(response or {}))
-        return replace(view, phase=phase, stage=stage, searches=searches)
+        return replace(view, phase=phase, searches=searches)
     if row.status in WITH_ANSWER and not row.key:  # and nobody has it any more
         return replace(view, status="failed", error=_NOT_KEPT, maybe_paid=True)
     status = cast(Status, row.status)
@@ -200,11 +188,12 @@ def view_of_end(row: Row, response: JsonObject, settings: Settings, redact: Reda
     Raises nothing: what cannot be read is a run that failed.
     """
     status = cast(Status, response.get("status") or "completed")
-    view = replace(view_of(replace(row, status=None), row.created), phase="", stage="ended", status=status)
+    view = replace(view_of(replace(row, status=None, cancel_asked=False), row.created), phase="", status=status)
     if status == "cancelled":
-        late = row.ended is not None and row.is_late(row.ended)
-        view = replace(view, error=too_late(row) if late else CANCELLED, confirmed=True, maybe_paid=True)
-        return replace(view, status="failed", failure=DeadlineExceeded(too_late(row))) if late else view
+        view = replace(view, error=CANCELLED, confirmed=True, maybe_paid=True)
+        if row.ended is None or not row.is_late(row.ended):
+            return view
+        return failed_with(replace(view, status="failed", error=too_late(row)), DeadlineExceeded(too_late(row)))
     tools = list(objects(response.get("tools"), repeat(None, _MOST_TOOLS)))
     blocked = [*_blocked(tools), *_blocked_by_reader(row, settings)]
     try:
@@ -220,10 +209,7 @@ def view_of_end(row: Row, response: JsonObject, settings: Settings, redact: Reda
             files=any(tool.get("type") == "file_search" for tool in tools),
         )
     except UpstreamError as error:
-        # Some say that it has ended before its answer is there: where they keep it, it is asked for again.
-        sure = status not in WITH_ANSWER or bool(response.get("output")) or not row.key
-        told = str(error) if sure else _MAY_COME if status == "completed" else f"{error} {_MAY_COME}"
-        return replace(view, status="failed", error=told, maybe_paid=True, confirmed=sure, failure=error)
+        return failed_with(replace(view, status="failed", error=str(error), maybe_paid=True, confirmed=True), error)
     answer = replace(answer, usage=None if row.usage is None else usage_from(row.usage))
     read = tuple(islice(_read_pages(response, redact, blocked), _MOST_READ))
     if not row.has_schema:
@@ -241,14 +227,28 @@ def too_late(row: Row) -> str:
     )
 
 
+def why_lost(row: Row, error: Exception | None) -> str:
+    """Say why a run without an id failed that may have been paid for."""
+    cause = f" ({error})" if error is not None else ""
+    what = "The request was sent, but no id came back"
+    if not row.kept:
+        what = "The connection or the server was lost, and this API does not keep the run"
+    return f"{what}{cause}. It may have been paid for, so it was not repeated. Asking again may cost a second time."
+
+
+def failed_with(view: RunView, failure: Exception | None) -> RunView:
+    """Return a view with why its run failed. The error is of one request, and the run is more than that."""
+    if isinstance(failure, UpstreamError):
+        failure.maybe_paid, failure.usage = view.maybe_paid, view.usage
+        failure.retryable = failure.retryable and not view.maybe_paid
+    return replace(view, failure=failure if isinstance(failure, ResponsesMcpError) else None)
+
+
 def answer_in(view: RunView) -> Answer:
     """Return the answer of a run that has ended. Raises `UpstreamError` for one that has none."""
     if view.answer is not None:
         return view.answer
-    told = view.error or NEVER_ASKED
-    if LATER in told:
-        told = f"{told} Call research_result with run_id {view.run_id}."
-    failure = UpstreamError(told, maybe_paid=view.maybe_paid)
+    failure = UpstreamError(view.error or NEVER_ASKED, maybe_paid=view.maybe_paid)
     failure.usage = view.usage
     raise failure
 

@@ -47,10 +47,10 @@ LEAVING: Final = 1.0
 """Seconds that a caller that leaves may take, for an id to come or to have the response cancelled."""
 LOOK: Final = 20.0
 """Seconds for one look at a response."""
+FORGOTTEN: Final = 60.0
+"""Seconds for which the API may not know a response that it knows later."""
 
 IDLE: Final = 180.0  # seconds without an event, after which a stream is given up
-_REFUSED_FOR: Final = 60.0  # seconds: a gateway may refuse for a moment what it lets through later
-_LEFT_OUT: Final = (0.0, 1.0, 2.0)  # seconds before each look for an answer that the last event left out
 _FIRST_WAIT: Final = 2.0  # seconds between two looks, growing
 _LONGEST_WAIT: Final = 10.0
 _LONGEST_PHASE: Final = 200  # characters
@@ -76,43 +76,30 @@ def has_ended(response: JsonObject) -> bool:
     return response.get("status", "completed" if response.get("output") else None) in ENDED
 
 
-def lacks_answer(response: JsonObject) -> bool:
-    """Tell whether a Response says that it has an answer, and shows none."""
-    return response.get("status") in WITH_ANSWER and not response.get("output")
+async def look_up(api: ResponsesApi, response_id: str, *, seconds: float = LOOK) -> JsonObject:
+    """Return a stored response as it is now, which costs nothing. Raises `UpstreamError`; status 404: it is unknown."""
+    found = await _fetch(api, Call(_path_of(response_id), seconds=seconds, cure=_LATER))
+    if found.get("id", response_id) != response_id or not {"status", "output"} & found.keys():
+        raise UnusableReply("The API answered a look-up with something other than a response.")
+    return found
 
 
-class StoredResponses:
-    """The responses that the API stores: looked up and cancelled by their id, at no cost.
+async def cancel(api: ResponsesApi, response_id: str, *, seconds: float) -> JsonObject:
+    """Cancel a response in background mode and return what it is then, which may have ended otherwise.
 
-    `without_background` are the models for which background mode was refused, so that it is not asked for again.
+    Takes about 20 seconds where the API does not answer, or a minute if it asks for a wait. Raises `UpstreamError`.
     """
+    return await _fetch(api, Call(f"{_path_of(response_id)}/cancel", {}, _CANCEL, seconds, _LATER))
 
-    def __init__(self, api: ResponsesApi) -> None:
-        self.api = api
-        self.without_background = set[str]()
 
-    async def look_up(self, response_id: str, *, seconds: float = LOOK) -> JsonObject:
-        """Return a stored response as it is now. Raises `UpstreamError`; with status 404, it is not known."""
-        found = await self.ask(Call(_path_of(response_id), seconds=seconds, cure=_LATER))
-        if found.get("id", response_id) != response_id or not {"status", "output"} & found.keys():
-            raise UnusableReply("The API answered a look-up with something other than a response.")
-        return found
-
-    async def cancel(self, response_id: str, *, seconds: float) -> JsonObject:
-        """Cancel a response in background mode and return what it is then, which may have ended otherwise.
-
-        Takes about 20 seconds where the API does not answer, or a minute if it asks for a wait.
-        """
-        return await self.ask(Call(f"{_path_of(response_id)}/cancel", {}, _CANCEL, seconds, _LATER))
-
-    async def ask(
-        self,
-        call: Call,
-        read: Callable[[ReplyReader], JsonObject] = ReplyReader.json_object,
-        watcher: Watcher = NOBODY,
-    ) -> JsonObject:
-        """Do what `ResponsesApi.ask` does, and return the Response that `read` finds, without an id that is none."""
-        return await self.api.ask(call, lambda reader: _response(read(reader), self.api.redact.known), watcher)
+async def _fetch(
+    api: ResponsesApi,
+    call: Call,
+    read: Callable[[ReplyReader], JsonObject] = ReplyReader.json_object,
+    watcher: Watcher = NOBODY,
+) -> JsonObject:
+    """Do what `ResponsesApi.ask` does, and return the Response that `read` finds, without an id that is none."""
+    return await api.ask(call, lambda reader: _response(read(reader), api.redact.known), watcher)
 
 
 def usable_id(value: object, redact: Redact) -> str | None:
@@ -153,16 +140,15 @@ class Handle:
     """One response: asked for once, followed to its end, and left or cancelled by whoever began it.
 
     `live` is its work, in a task that the caller begins; `over` is set when that has ended. Then `found` is the
-    Response, or `failure` says why there is none. `body` has no background mode; without `store: false` in it, and
-    unless the API is known to have no such mode, the API is asked to keep the response (`kept`), under an `id` that the
-    first event names. `sent` is true from right before a request until the API has refused it. `phase` says what is
-    going on, and `searches` counts the searches that were seen. `news` is set, and made anew, in the step in which one
-    of these changes. With `cancels`, leaving cancels the response at the API.
+    Response, or `failure` says why there is none. The API is asked to keep the response (`kept`), under the `id` that
+    the first event names, unless `body` says otherwise or the API refuses. `sent` is true from right before a request
+    until the API has refused it. `news` is set, and made anew, in the step in which one of these, `phase` or `searches`
+    changes. With `cancels`, leaving cancels the response at the API.
     """
 
     def __init__(
         self,
-        stored: StoredResponses,
+        api: ResponsesApi,
         body: JsonObject,
         watcher: Watcher,
         *,
@@ -171,7 +157,7 @@ class Handle:
         cancels: bool = False,
     ) -> None:
         self.id: str | None = None
-        self.kept = body.get("store") is not False and body["model"] not in stored.without_background
+        self.kept = body.get("store") is not False
         self.sent = False
         self.phase = f"asking {body['model']}"
         self.searches = 0
@@ -180,7 +166,7 @@ class Handle:
         self.found = JsonObject()
         self.failure: Exception | None = None
         self.bill = watcher.bill
-        self._stored = stored
+        self._api = api
         self._body = body
         self._watcher = watcher
         self._seconds = seconds
@@ -215,7 +201,7 @@ class Handle:
         broken = self.failure is not None and not isinstance(self.failure, UpstreamError)  # by who listens
         if self._cancels and (broken or self._left_until < math.inf) and self.id is not None and not self.found:
             with trio.CancelScope(deadline=self._left_until, shield=True), suppress(UpstreamError):
-                self.found = await self._stored.cancel(self.id, seconds=LEAVING)
+                self.found = await cancel(self._api, self.id, seconds=LEAVING)
         if self.bill is not None:
             self.bill.take(self.found)
         self.over.set()
@@ -239,14 +225,12 @@ class Handle:
             found = await self._resume()
         if _is_error(found) or not has_ended(found):
             found = await self._poll()
-        if lacks_answer(found):
+        if found.get("status") in WITH_ANSWER and not found.get("output"):  # some leave it out of the last event
             self.found = found
-            for pause in _LEFT_OUT:
-                await trio.sleep(pause)
-                with suppress(UpstreamError):
-                    seen = await self._stored.look_up(self.id)
-                    if has_ended(seen) and seen.get("output"):
-                        return {**found, **{name: value for name, value in seen.items() if value is not None}}
+            with suppress(UpstreamError):
+                seen = await look_up(self._api, self.id)
+                if has_ended(seen):
+                    return {**found, **{name: value for name, value in seen.items() if value is not None}}
         return found
 
     async def _ask(self) -> JsonObject:
@@ -258,18 +242,13 @@ class Handle:
         except UpstreamError as error:
             if self.sent or not _is_without_background(error):  # one that was taken is not asked a second time
                 raise
-            refused = error.status
         self.kept = False
         self._announce()
-        found = await self._send(self._body)
-        if found.get("status") in WITH_ANSWER and refused != HTTPStatus.NOT_FOUND:  # which a gateway gives for a moment
-            self._stored.without_background.add(self._body["model"])
-            log.warning("the API has no background mode for %s, so the request is sent without it", self._body["model"])
-        return found
+        return await self._send(self._body)
 
     async def _send(self, body: JsonObject) -> JsonObject:
         """Send a request: the only place where something that is paid for begins."""
-        policy = RetryPolicy(max_retries=self._stored.api.max_retries, wait=backoff, repeats=self._may_repeat)
+        policy = RetryPolicy(max_retries=self._api.max_retries, wait=backoff, repeats=self._may_repeat)
         call = Call("/responses", {**body, **STREAMED}, policy, self._seconds, fixed=self._fixed)
         with trio.CancelScope() as self._idle:
             found = await self._read(call, ReplyReader.response, on_send=self._sending, bill=self.bill)
@@ -299,30 +278,30 @@ class Handle:
     async def _read(self, call: Call, read: Callable[[ReplyReader], JsonObject], **first: Any) -> JsonObject:
         """Read a stream; what comes right before a request, and its bill, are for the `first` one."""
         watcher = replace(self._watcher, on_phase=self.tell, on_event=self._take, **first)
-        return await self._stored.ask(call, read, watcher)
+        return await _fetch(self._api, call, read, watcher)
 
     async def _poll(self) -> JsonObject:
         """Look the response up, which costs nothing, until it has ended, and return it.
 
-        Raises `UpstreamError` where looks have been refused for a minute.
+        Raises `UpstreamError` for one that is too long, or that the API no longer knows.
         """
-        pause, refused_since = _FIRST_WAIT, math.inf
+        pause, unknown_since = _FIRST_WAIT, math.inf
         while True:
             try:
-                found = await self._stored.look_up(self.id or "", seconds=IDLE)
+                found = await look_up(self._api, self.id or "", seconds=IDLE)
             except UpstreamError as error:
-                now = trio.current_time()
-                refused_since = math.inf if _passes(error) else min(refused_since, now)
-                if error.code == TOO_LONG or now - refused_since >= _REFUSED_FOR:
-                    if error.status == HTTPStatus.NOT_FOUND:  # the 404 is about the request, and names the model
-                        raise UnusableReply(GONE, maybe_paid=True) from error
+                is_unknown, now = error.status == HTTPStatus.NOT_FOUND, trio.current_time()
+                unknown_since = min(unknown_since, now) if is_unknown else math.inf
+                if now - unknown_since >= FORGOTTEN:  # the 404 is about the request, and names the model
+                    raise UnusableReply(GONE, status=HTTPStatus.NOT_FOUND, maybe_paid=True) from error
+                if error.code == TOO_LONG:
                     error.maybe_paid = True
                     raise
                 self.tell(f"the response cannot be looked up: {error.message}")
             else:
                 if has_ended(found):
                     return found
-                refused_since = math.inf
+                unknown_since = math.inf
                 self.tell("waiting at the API" if found.get("status") == "queued" else "working")
             await trio.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_WAIT)
@@ -348,10 +327,7 @@ class Handle:
         number, response = event.get("sequence_number"), as_object(event.get("response"))
         if isinstance(number, int):
             self._cursor = max(number, self._cursor)
-        response_id, is_kept = (
-            usable_id(response.get("id"), self._stored.api.redact.known),
-            not keeps_nothing(response),
-        )
+        response_id, is_kept = usable_id(response.get("id"), self._api.redact.known), not keeps_nothing(response)
         if self.id is None and (not is_kept or response_id is not None):
             self.kept = self.kept and is_kept
             self.id = response_id if self.kept else None
@@ -382,7 +358,7 @@ def _is_error(response: JsonObject) -> bool:
 
 
 async def create_in_background(
-    stored: StoredResponses,
+    api: ResponsesApi,
     body: JsonObject,
     read: Callable[[JsonObject], T],
     *,
@@ -394,10 +370,8 @@ async def create_in_background(
     which the id of one that was just asked for may still come. `on_text` is told a text from its beginning again where
     the stream broke. Raises `UpstreamError`.
     """
-    seconds = stored.api.timeout_ms / 1000
-    handle = Handle(stored, body, watcher, seconds=seconds + LEAVING, cancels=True)
-    if not handle.kept:
-        return await stored.api.create(body, read, watcher=watcher)
+    seconds = api.timeout_ms / 1000
+    handle = Handle(api, body, watcher, seconds=seconds + LEAVING, cancels=True)
     with trio.move_on_after(seconds):
         async with alone() as nursery:
             nursery.start_soon(handle.live)
@@ -406,7 +380,7 @@ async def create_in_background(
             except BaseException:  # also Ctrl-C
                 handle.leave()
                 raise
-        if (failure := handle.failure or response_error(handle.found, stored.api.redact)) is not None:
+        if (failure := handle.failure or response_error(handle.found, api.redact)) is not None:
             try:
                 raise failure
             finally:

@@ -30,12 +30,10 @@ from responses_mcp.toolsets.research_definitions import LONGEST_WAIT, TEMPLATE, 
 from responses_mcp.toolsets.tasks import RunsToolset, run_done
 
 if TYPE_CHECKING:
-    from responses_mcp.research.runs import Research, RunView
+    pass
 
-_LOOK = 1.0  # seconds between two looks at the deadline of a call
 _SCHEME = "run://"
 MOST_PARTS = 1_000_000
-_LAST_WORDS = 0.5  # seconds in which a call is answered before its deadline
 
 
 class ResearchToolset(RunsToolset):
@@ -86,13 +84,14 @@ class ResearchToolset(RunsToolset):
         run_id = await research.start(**asked, client=context.client)
         if context.takes_tasks:
             return await self.answer_of(run_id)
-        view = await _waited_for(research, context, run_id, wait)
+        view = await research.result(run_id, wait_seconds=wait, on_phase=context.report)
         return run_done(view, self._most)._replace(masked=research.outgoing.masked(str(asked["query"])).masked)
 
     async def _result(self, context: CallContext, arguments: Mapping[str, Any]) -> Done:
         research = await self._opened()
         part = read_number("part", arguments.get("part"), least=1, most=MOST_PARTS)
-        view = await _waited_for(research, context, arguments.get("run_id", ""), _wait_of(arguments))
+        run_id, wait = arguments.get("run_id", ""), _wait_of(arguments)
+        view = await research.result(run_id, wait_seconds=wait, on_phase=context.report)
         return run_done(view, self._most, part or 1)
 
     async def _cancel(self, _: CallContext, arguments: Mapping[str, Any]) -> Done:
@@ -110,26 +109,6 @@ def _wait_of(arguments: Mapping[str, Any]) -> int:
     """Return how many seconds a call waits for its run."""
     wait = read_number("wait_seconds", arguments.get("wait_seconds"), least=0, most=LONGEST_WAIT)
     return USUAL_WAIT if wait is None else wait
-
-
-async def _waited_for(research: Research, context: CallContext, run_id: str, seconds: int) -> RunView:
-    """Wait for a run; where the server ends before that, tell how far it is while there is time to."""
-    import trio  # noqa: PLC0415
-
-    end = trio.current_time() + seconds
-    told = ""
-
-    def tell(phase: str) -> None:
-        nonlocal told
-        if phase != told and context.report is not None:
-            context.report(phase)
-        told = phase
-
-    while True:
-        left = min(end, context.deadline() - _LAST_WORDS) - trio.current_time()  # the deadline may come nearer
-        view = await research.result(run_id, wait_seconds=max(0.0, min(left, _LOOK)), on_phase=tell)
-        if not view.running or left <= _LOOK:
-            return view
 
 
 def _failed(_: ResponsesMcpError | None, text: str) -> ToolFailure:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
-from responses_mcp.errors import BadArgument, ConnectionFailed, ResponsesMcpError, UpstreamError
+from responses_mcp.errors import BadArgument, ResponsesMcpError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.settings.model import ResearchSettings
 from responses_mcp.toolsets.answer import answer_failure
@@ -125,33 +125,26 @@ class RunsToolset(Toolset):
             raise ToolError(research.redact(str(error))) from error
 
     async def _seen(self, task_id: str, research: Research) -> Task:
-        try:
-            view = await research.result(task_id)
-        except UpstreamError as error:  # it has ended, and what it has come to cannot be had
-            created, until = await research.times(task_id)
-            passes = error.retryable or isinstance(error, ConnectionFailed)
-            text = research.redact(str(error))
-            task = self._task(task_id, created, until - created, text)
-            return task if passes else task._replace(status="completed", outcome=ToolFailure(text))
-        task = self._task(task_id, view.created, view.seconds, view.phase)
+        view = await research.result(task_id)
+        task = self._task(view)
         if view.running:
             return task._replace(ends_with_call=view.tool != "research")
         if view.status == "cancelled":
             return task._replace(status="cancelled")
-        return task._replace(status="completed", outcome=self._outcome(view, research))
+        return task if view.pending else task._replace(status="completed", outcome=self._outcome(view, research))
 
-    def _task(self, run_id: str, created: float, seconds: float, message: str) -> Task:
+    def _task(self, view: RunView) -> Task:
         from responses_mcp.sanitization import sanitized  # noqa: PLC0415  # a start should not wait for it
 
         least, most = _POLLS
         return Task(
-            id=run_id,
+            id=view.run_id,
             status="working",
-            message=" ".join(sanitized(message[: 4 * _LONGEST_MESSAGE]).split())[:_LONGEST_MESSAGE],
-            created=_moment(created),
-            updated=_moment(created + seconds),
+            message=" ".join(sanitized(view.phase[: 4 * _LONGEST_MESSAGE]).split())[:_LONGEST_MESSAGE],
+            created=_moment(view.created),
+            updated=_moment(view.created + view.seconds),
             ttl_ms=self._keep_days * _DAY,
-            poll_ms=round(min(max(least, _POLL_SHARE * seconds), most)),
+            poll_ms=round(min(max(least, _POLL_SHARE * view.seconds), most)),
         )
 
     def _outcome(self, view: RunView, research: Research) -> ToolSuccess | ToolFailure:
@@ -176,8 +169,6 @@ class RunsToolset(Toolset):
                 await research.result(task_id)
             except BadArgument:
                 return False
-            except UpstreamError:
-                pass
             except ResponsesMcpError as error:
                 raise ToolError(research.redact(str(error))) from error
         research.begin_cancel(task_id)

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 import trio
 
-from responses_mcp.errors import BadArgument, ConnectionFailed, ResponsesMcpError
+from responses_mcp.errors import BadArgument, ConnectionFailed, ResponsesMcpError, UpstreamError
 from responses_mcp.research.inquiry import checked
 from responses_mcp.research.runs import Research, open_research
 from responses_mcp.research.runs_file import FILE, RunsFileUnusable
 from responses_mcp.research.view import RunView
-from responses_mcp.responses_api import background
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.http.connections import Reader, Request
 from responses_mcp.settings.model import LimitSettings, ModelPrice, Profile, RequestSettings, UsageSettings
@@ -65,9 +64,9 @@ async def answered(upstream: Upstream, folder: Path, **options: Any) -> tuple[Ru
         return view, [run["status"] for run in await research.list()]
 
 
-async def has_id(research: Research, run: str) -> None:
+async def has_id(folder: Path) -> None:
     """Wait until a run would outlive its process."""
-    while (await research.result(run)).stage != "working":  # noqa: ASYNC110
+    while in_file(folder, "SELECT count(*) FROM run WHERE response_id IS NOT NULL") == [(0,)]:  # noqa: ASYNC110
         await trio.sleep(0.01)
 
 
@@ -195,8 +194,7 @@ async def test_a_refusal_of_background_mode_in_any_words_has_it_asked_without(me
     async with researching(upstream, tmp_path) as research:
         view = await ended(research, await research.start("why?"))
         assert (view.status, view.durable) == ("completed", False)
-        await ended(research, await research.start("how?"))
-    assert ["background" in asked.json for asked in upstream.of("ask")] == [True, False, False]
+    assert ["background" in asked.json for asked in upstream.of("ask")] == [True, False]
 
 
 @pytest.mark.parametrize("is_cancelled", [True, False])
@@ -296,7 +294,7 @@ async def test_who_asks_what_has_just_been_cancelled_gets_an_answer(tmp_path: Pa
     async with researching(upstream, tmp_path, in_thread=slowly) as research, trio.open_nursery() as nursery:
         run = await research.start("why?")
         await trio.sleep(5)
-        upstream.script = [Error(500)]
+        upstream.cancels = Error(500)
         nursery.start_soon(research.cancel, run)
         again = await research.start("why?")
         assert again != run
@@ -346,11 +344,9 @@ async def test_a_run_whose_server_is_killed_while_it_waits_for_the_rate_limit_co
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
         await trio.sleep(6)
-        assert (await research.result(run)).stage == "waiting"
         assert in_file(tmp_path, written) == [(0, 0)]
         upstream.latency = 2.0
         await trio.sleep(25)
-        assert (await research.result(run)).stage == "asking"
         assert in_file(tmp_path, written) == [(1, 0)]
         assert (await ended(research, run)).status == "completed"
 
@@ -368,18 +364,11 @@ async def test_a_phase_is_told_in_some_words_however_long_the_search_is(tmp_path
 
 
 HOSTILE: list[tuple[str, Any]] = [
-    *(("usage", each) for each in ("hello", "[" * 100_000, '{"cost_usd":"abc"}', '{"cost_usd":NaN}', '{"a":[]}', 5)),
-    *((name, each) for name in ("created", "may_take") for each in ("abc", None, -1e30, 1e300, float("inf"), b"x")),
+    *(("usage", each) for each in ("hello", "[" * 100_000, 5)),
+    *((name, each) for name in ("created", "may_take") for each in ("abc", None, b"x")),
     *(("status", each) for each in ("weird", 5)),
     *(("response_id", each) for each in (5, b"\xff", "..", "a/b", "z" * 5000)),
-    *((name, each) for name in ("model", "tool", "effort") for each in (None, 3)),
-    *((name, each) for name in ("label", "client") for each in (7, b"\xff\xfe")),
-    *(
-        ("reason", b"\xff"),
-        ("ended", "zz"),
-        ("sent", "zz"),
-        ("kept", "perhaps"),
-    ),
+    *(("ended", "zz"), ("sent", "zz")),
 ]
 
 
@@ -416,6 +405,7 @@ async def test_an_id_that_comes_when_the_run_was_given_up_brings_it_back(tmp_pat
         upstream.latency = 0.0
         assert (await ended(two, run)).maybe_paid
         assert trio.current_time() < 70
+        await trio.sleep(30)
         assert (await ended(one, run)).status == "completed"
         assert (await two.result(run)).status == "completed"
     assert len(upstream.of("ask")) == 1
@@ -439,7 +429,7 @@ async def test_a_row_that_others_have_spoilt_costs_nobody_the_answer(tmp_path: P
     async with researching(slow(), tmp_path) as research:
         run = await research.start("why?")
         await trio.sleep(2)
-        in_file(tmp_path, "UPDATE run SET model = NULL, label = 7, created = -5")
+        in_file(tmp_path, "UPDATE run SET created = 'then'")
         assert (await ended(research, run)).status == "completed"
 
 
@@ -472,27 +462,6 @@ async def test_rows_with_text_that_is_no_utf_8_are_in_nobodys_way(tmp_path: Path
         good = await research.start("how?")
         assert (await ended(research, good)).status == "completed"
         assert good in [run["run_id"] for run in await research.list()]
-
-
-async def test_a_thread_that_cannot_be_started_is_a_file_that_cannot_be_used_for_now(tmp_path: Path) -> None:
-    threads = True
-
-    async def in_thread(work: Callable[[], Any]) -> Any:
-        if not threads:
-            raise RuntimeError("can't start new thread")
-        return await at_once(work)
-
-    upstream = slow()
-    async with researching(upstream, tmp_path, in_thread=in_thread) as research:
-        run = await research.start("why?")
-        await trio.sleep(2)
-        threads = False
-        await trio.sleep(100)  # a heartbeat, a look for what has no owner, and an end
-        with pytest.raises(RunsFileUnusable, match="thread"):
-            await research.start("how?")
-        threads = True
-        assert (await ended(research, run)).status == "completed"
-        assert (await ended(research, await research.start("how?"))).status == "completed"
 
 
 @pytest.mark.parametrize("run_id", ["\ud800", "run_é", "x" * 100_000])
@@ -712,7 +681,7 @@ async def test_an_api_that_ignores_background_mode_keeps_nothing_and_that_is_tol
         assert not (await research.result(run)).durable
         view = await ended(research, run)
         assert (view.status, view.durable) == ("completed", False)
-        with pytest.raises(BadArgument, match="cannot be followed up"):
+        with pytest.raises(BadArgument, match="whose answer the API keeps"):
             await research.start("and then?", continue_from=run)
     assert upstream.kinds == ["ask"]
 
@@ -723,47 +692,53 @@ async def test_an_api_that_ignores_background_mode_keeps_nothing_and_that_is_tol
 async def test_an_answer_that_is_too_long_to_be_read_is_told_at_once_and_had_with_a_higher_limit(
     tmp_path: Path,
 ) -> None:
-    upstream = slow()
+    upstream, runs = slow(), list[str]()
 
-    async def told_with(most: int, run: str | None) -> RunView:
+    async def told_with(most: int) -> RunView:
         request = RequestSettings(max_reply_bytes=most)
         api = ResponsesApi(OPENAI, request, rng=lambda: 0.0, connect=upstream.connect)
         clock = lambda: 1e9 + trio.current_time()  # noqa: E731
         async with open_research(settings_for(tmp_path), api=api, in_thread=at_once, clock=clock) as research:
-            return await research.result(run or await research.start("why?"), wait_seconds=WAIT)
+            runs.append(runs[0] if runs else await research.start("why?"))
+            return await research.result(runs[0], wait_seconds=WAIT)
 
-    view = await told_with(1000, None)
-    assert (view.status, view.maybe_paid) == ("failed", True)
-    assert "request.max_reply_bytes" in str(view.error)
+    with pytest.raises(UpstreamError, match=r"request\.max_reply_bytes"):
+        await told_with(1000)
     assert len(upstream.asked) < 8
     await trio.sleep(60)  # until it has ended
-    assert (await told_with(2_000_000, view.run_id)).status == "completed"
+    assert (await told_with(2_000_000)).status == "completed"
 
 
-@pytest.mark.parametrize(("refusal", "seconds"), [(Error(404), 75.0), (Error(403), 75.0)])
-@pytest.mark.parametrize("cancelled", [False, True])
-async def test_a_run_that_was_given_up_and_goes_on_at_the_api_goes_on_here_and_can_be_cancelled(
-    refusal: Error, seconds: float, *, cancelled: bool, tmp_path: Path
+@pytest.mark.parametrize(("refusal", "seconds"), [(Error(404), 50.0), (Error(403), 300.0)])
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_look_ups_that_are_refused_are_told_and_end_no_run(
+    refusal: Error, seconds: float, *, elsewhere: bool, tmp_path: Path
 ) -> None:
     upstream = slow(20.0, cut_after=0)
     answer = upstream.stored.answer
     at_first = lambda *asked: refusal if trio.current_time() < seconds else answer(*asked)  # noqa: E731
     upstream.stored.answer = at_first  # type: ignore[method-assign]
+    async with researching(upstream, tmp_path) as research, researching(upstream, tmp_path) as other:
+        run = await research.start("why?")
+        told = await (other if elsewhere else research).result(run, wait_seconds=seconds - 2)
+        assert (told.running, "cannot be looked up" in told.phase) == (True, True)
+        assert [each["status"] for each in await research.list()] == ["running"]
+        assert (await ended(other if elsewhere else research, run)).status == "completed"
+    assert len(upstream.of("ask")) == 1
+
+
+async def test_a_response_that_the_api_does_not_know_for_a_minute_is_lost_for_good(tmp_path: Path) -> None:
+    upstream = slow(20.0, cut_after=0)
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
-        assert (await ended(research, run)).status == "failed"
-        assert (await research.result(run)).status == "failed"  # it cannot be looked up yet
-        await trio.sleep(seconds - trio.current_time())
-        if cancelled:
-            view = await research.cancel(run)
-            assert (view.status, view.confirmed) == ("cancelled", True)
-        else:
-            async with researching(upstream, tmp_path) as other:
-                assert (await other.result(run)).running
-            assert [each["status"] for each in await research.list()] == ["running"]
-            assert await research.start("why?") == run
-            assert (await ended(research, run)).status == "completed"
-    assert len(upstream.of("ask")) == 1
+        await trio.sleep(5)
+    upstream.stored.answer, answer = lambda *_: Error(404), upstream.stored.answer  # type: ignore[method-assign]
+    async with researching(upstream, tmp_path) as research:
+        view = await ended(research, run)
+        assert (view.status, view.maybe_paid, trio.current_time() > 60) == ("failed", True, True)
+        assert "no longer knows" in str(view.error)
+        upstream.stored.answer = answer  # type: ignore[method-assign]
+        assert await research.result(run) == view
 
 
 async def test_a_refusal_that_comes_after_the_cancel_ends_the_run_at_once_and_it_cost_nothing(tmp_path: Path) -> None:
@@ -819,7 +794,7 @@ async def test_who_joined_a_run_that_another_process_sends_leaves_its_guess_in_t
             run = await one.start("why?")
             await trio.sleep(0.3)
             assert await two.start("why?") == run
-            await has_id(two, run)
+            await has_id(tmp_path)
             await trio.sleep(1.5)  # in which the first process learns that it is too late to send
             (left,) = rows(tmp_path, "day", 1, None)
             assert (left.calls, left.guessed > 0) == (1, True)
@@ -840,17 +815,15 @@ async def test_who_joined_a_run_that_another_process_sends_leaves_its_guess_in_t
     ids=["without usage", "failed"],
 )
 async def test_what_a_look_finds_later_replaces_what_was_held_where_it_tells_what_was_used(
-    ending: dict[str, Any], held: bool, booked: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ending: dict[str, Any], held: bool, booked: int, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(background, "_REFUSED_FOR", 0.0)
-    upstream = slow(0.01, cut_after=2)
-    upstream.stored.answer = lambda method, target: Error(403)  # type: ignore[method-assign]
+    upstream = slow(9.0)
     limits = LimitSettings(day_cost_usd=1.0)
     settings = replace(settings_for(tmp_path), usage=UsageSettings(ledger=True), limits=limits)
     with trio.fail_after(60):
         async with open_research(settings, api=upstream.api()) as research:
             run = await research.start("why?")
-            assert (await research.result(run, wait_seconds=30)).status == "failed"
+            await has_id(tmp_path)
         (known,) = upstream.stored.responses
         found = Json({**bodies.searched(), "id": known, **ending})
         upstream.stored.answer = lambda method, target: found  # type: ignore[method-assign]
@@ -868,7 +841,7 @@ async def test_a_run_whose_server_was_killed_is_in_the_ledger_of_who_finishes_it
     with trio.fail_after(60):
         async with open_research(settings_for(tmp_path), api=upstream.api()) as research:  # one that writes no ledger
             run = await research.start("why?", client="編集\ud800者\n" * 100)
-            await has_id(research, run)
+            await has_id(tmp_path)
         async with open_research(settings, api=upstream.api()) as research:
             view = await research.result(run, wait_seconds=40)
     (caller,) = rows(tmp_path, "client", 1, None)

@@ -8,6 +8,7 @@
 """
 
 import itertools
+import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -28,6 +29,7 @@ from responses_mcp.errors import (
     DeadlineExceeded,
     LimitReached,
     RateLimited,
+    RequestRefused,
     ServiceFailed,
     UpstreamError,
 )
@@ -223,6 +225,7 @@ async def test_a_run_that_nobody_keeps_is_cancelled_by_closing_its_connection_at
         began = trio.current_time()
         view = await research.cancel(run_id)
         assert (view.status, view.maybe_paid, view.confirmed) == ("cancelled", True, False)
+        await trio.testing.wait_all_tasks_blocked()
         assert (trio.current_time() - began, upstream.open) == (0.0, 0)
 
 
@@ -248,24 +251,6 @@ async def test_a_response_that_ends_otherwise_is_told_as_what_it_is(
     view = await asked_and_ended(upstream, tmp_path)
     assert view.status == status
     assert said in (view.answer.text if view.answer is not None else str(view.error))
-
-
-@pytest.mark.parametrize("look", [Error(404), Json({**bodies.response([]), "status": "in_progress"})])
-async def test_an_answer_that_the_api_has_only_after_it_said_that_it_had_ended_is_had_when_asked_for_again(
-    look: Reply, tmp_path: Path
-) -> None:
-    upstream = slow()
-    async with researching(upstream, tmp_path) as research:
-        answered = {**bodies.searched(), "id": "resp_1", "background": True, "store": True}
-        upstream.script = [as_stream({**answered, "output": []}), look]
-        run = await research.start("why?")
-        view = await ended(research, run)
-        assert (view.status, view.maybe_paid) == ("failed", True)
-        await trio.testing.wait_all_tasks_blocked()  # until its task is over
-        upstream.script = [Json(answered)]
-        view = await ended(research, run)
-        assert (view.status, view.answer is not None, upstream.kinds.count("ask")) == ("completed", True, 1)
-        assert await research.result(run) == view
 
 
 async def test_a_schema_is_sent_along_and_the_data_is_part_of_the_result(tmp_path: Path) -> None:
@@ -403,30 +388,6 @@ async def test_the_same_question_joins_a_run_that_goes_on_and_none_that_has_ende
         assert await research.start("how?") != cancelled
 
 
-@pytest.mark.parametrize(
-    ("ending", "store", "may_come"),
-    [
-        ({"status": "completed"}, True, True),
-        ({"status": "completed"}, False, False),  # nothing can be looked up
-        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, True, True),
-        ({"status": "failed", "error": {"code": "server_error", "message": "Oh."}}, True, False),
-    ],
-)
-async def test_an_answer_may_still_come_only_where_the_api_keeps_it_and_says_nothing_of_a_failure(
-    tmp_path: Path, ending: dict[str, Any], store: bool, may_come: bool
-) -> None:
-    ended_empty = {**bodies.searched(), "background": True, "store": store, "output": [], **ending}
-    upstream = Upstream(script=[as_stream(ended_empty), *[Json(ended_empty)] * 9])
-    async with researching(upstream, tmp_path, store=store) as research:
-        run = await research.start("why?")
-        for _ in range(2):
-            view = await ended(research, run)
-            told = str(view.error)
-            assert (view.status, view.maybe_paid) == ("failed", True)
-            assert ("ask for the result again before you start a new run" in told) == may_come
-            assert ("output limit" in told) == (ending["status"] == "incomplete")
-
-
 async def test_the_same_question_about_something_else_joins_no_run(tmp_path: Path) -> None:
     async with researching(slow(), tmp_path) as research:
         first, second = await research.start("what is A?"), await research.start("what is B?")
@@ -552,7 +513,7 @@ async def test_a_follow_up_of_a_running_run_says_to_wait_and_an_empty_one_is_ref
         run = await research.start("why?")
         with pytest.raises(BadArgument, match="still running; wait for it"):
             await research.start("and then?", continue_from=run)
-        with pytest.raises(BadArgument, match="continue_from is empty"):
+        with pytest.raises(BadArgument, match="continue_from is not the run_id"):
             await research.start("and then?", continue_from=" ")
 
 
@@ -708,8 +669,10 @@ async def test_the_answer_of_a_run_that_has_ended_is_looked_up_by_the_next_serve
     assert upstream.kinds == ["ask", "look"]
     upstream.stored.responses.clear()
     async with researching(upstream, tmp_path) as research:
-        with pytest.raises(UpstreamError, match=r"no longer has its answer.*ten minutes.*pays again"):
-            await research.result(first.run_id)
+        view = await research.result(first.run_id, wait_seconds=100)
+        assert re.search(r"no longer has its answer.*ten minutes.*pays again", view.error or "")
+        assert (view.status, view.maybe_paid, type(view.failure)) == ("completed", True, RequestRefused)
+        assert trio.current_time() < 100
 
 
 async def test_of_two_servers_on_one_folder_one_sends_a_run_and_both_can_look_and_cancel(tmp_path: Path) -> None:
@@ -878,7 +841,7 @@ async def test_stores_are_searched_by_their_configured_names_and_their_files_cit
     ("call", "name"),
     [
         (lambda research: research.start("why?", fresh="maybe"), "fresh"),
-        (lambda research: research.start("why?", location={1: "JP"}), "^location has a name that is not a string"),
+        (lambda research: research.start("why?", location={1: "JP"}), "^location may have country, region"),
         (lambda research: research.list("many"), "limit"),
         (lambda research: research.result("run_1", wait_seconds="long"), "wait_seconds"),
         (lambda research: research.result("run_1", wait_seconds=-1), "wait_seconds"),
@@ -893,15 +856,6 @@ async def test_direct_calls_read_their_arguments_as_the_tools_do(
         with pytest.raises(BadArgument, match=name):
             await call(research)
         assert await research.list(None) == []  # type: ignore[arg-type]
-
-
-async def test_what_was_masked_in_a_question_is_told_with_its_answer(tmp_path: Path) -> None:
-    secret = "ghp_" + "k3Jx9QmZ2vLtR8wYc5NbHs7GdFa1PeUi0oTq"
-    async with researching(upstream := slow(), tmp_path) as research:
-        view = await ended(research, await research.start(f"Why does {secret} fail?"))
-    assert view.answer is not None
-    assert sum(view.answer.masked.values()) == 1
-    assert secret not in str(upstream.asked[0].json)
 
 
 async def test_who_asks_again_and_again_lets_all_else_go_on_and_can_be_cancelled(tmp_path: Path) -> None:

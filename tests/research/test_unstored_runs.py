@@ -56,7 +56,7 @@ async def test_the_next_server_says_that_the_answer_is_gone_and_asks_nothing(tmp
         view = await research.result(first.run_id)
         assert (view.status, view.maybe_paid) == ("failed", True)
         assert "does not keep" in str(view.error)
-        with pytest.raises(BadArgument, match="cannot be followed up"):
+        with pytest.raises(BadArgument, match="whose answer the API keeps"):
             await research.start("more?", continue_from=first.run_id)
     assert upstream.kinds == ["ask"]
     written = written_in(tmp_path)
@@ -92,5 +92,5 @@ async def test_only_so_many_answers_are_remembered(tmp_path: Path) -> None:
     async with researching(Upstream(), tmp_path, store=False) as research:
         runs = [(await answered(research, f"{number}?")).run_id for number in range(34)]
         assert [(await research.result(runs[number])).status for number in (0, -1)] == ["failed", "completed"]
-        with pytest.raises(BadArgument, match="cannot be followed up"):
+        with pytest.raises(BadArgument, match="whose answer the API keeps"):
             await research.start("more?", continue_from=runs[-1])

@@ -1,11 +1,10 @@
 """Asker in background mode, for profiles that ask for it: one request that is paid for, and nothing left behind.
 
 - The request goes out in the background, stored and streamed; without the setting it is as it was.
-- A stream that breaks is taken up behind its last event, and then the response is looked up, though that is refused for
-  a while.
+- A stream that breaks is taken up behind its last event, and then the response is looked up, though that is refused.
 - A call that is cancelled, or takes too long, cancels the response at the API; that takes a second at most.
 - An answer that the last event leaves out is looked up, in a run of research as well.
-- Where the API has no background mode, which costs nothing, it is asked without, and from then on at once.
+- Where the API has no background mode, which costs nothing, it is asked without.
 """
 
 from collections.abc import Mapping
@@ -115,23 +114,20 @@ async def test_a_response_that_the_api_has_forgotten_is_a_failure(autojump_clock
     assert len(upstream.of("ask")) == 1
 
 
-@pytest.mark.parametrize("status", [400, 401, 403])
-@pytest.mark.parametrize("seconds", [40.0, 1000.0])
-async def test_look_ups_that_are_refused_are_tried_again_for_a_minute(
+@pytest.mark.parametrize("status", [400, 403])
+@pytest.mark.parametrize("seconds", [150.0, 1000.0])
+async def test_look_ups_that_are_refused_are_tried_again_while_the_call_has_time(
     autojump_clock: MockClock, status: int, seconds: float
 ) -> None:
     upstream = slow(cut_after=3, cuts=99)
     answer = upstream.stored.answer
     refused = lambda *asked: Error(status) if trio.current_time() < seconds else answer(*asked)  # noqa: E731
     upstream.stored.answer = refused  # type: ignore[method-assign]
-    with trio.fail_after(100):
-        if seconds > 60:
-            with pytest.raises(UpstreamError) as caught:
-                await asking(upstream).answer("why?")
-            assert (caught.value.status, caught.value.maybe_paid) == (status, True)
-            assert 60 < trio.current_time() < 80
-        else:
-            assert (await asking(upstream).answer("why?")).text.startswith("The answer to: why?")
+    if seconds > 300:
+        with pytest.raises(DeadlineExceeded, match="may go on at the API"):
+            await asking(upstream).answer("why?")
+    else:
+        assert (await asking(upstream).answer("why?")).text.startswith("The answer to: why?")
     assert len(upstream.of("ask")) == 1
 
 
@@ -198,16 +194,12 @@ async def test_a_silent_stream_is_given_up_and_taken_up_again(autojump_clock: Mo
     assert len(upstream.of("ask")) == 1
 
 
-async def test_an_api_without_background_mode_is_asked_without_and_the_next_time_at_once(
-    autojump_clock: MockClock,
-) -> None:
+async def test_an_api_without_background_mode_is_asked_without(autojump_clock: MockClock) -> None:
     upstream = slow()
     upstream.script = [WITHOUT]
-    answers = asking(upstream)
     with trio.fail_after(LONG):
-        for _ in range(2):
-            await answers.answer("why?")
-    assert ["background" in asked.json for asked in upstream.asked] == [True, False, False]
+        await asking(upstream).answer("why?")
+    assert ["background" in asked.json for asked in upstream.asked] == [True, False]
     assert "store" not in upstream.asked[1].json
 
 
@@ -250,44 +242,6 @@ async def test_what_a_listener_raises_ends_the_question_and_cancels_it_at_the_ap
     assert upstream.kinds == ["ask", "cancel"]
 
 
-async def test_a_question_that_was_taken_is_not_asked_again_where_look_ups_say_that_nothing_is_stored(
-    autojump_clock: MockClock,
-) -> None:
-    upstream = slow(cut_after=1)
-    answer = upstream._reply
-    upstream._reply = lambda asked: (  # type: ignore[method-assign]
-        answer(asked) if asked.kind == "ask" else Error(400, "Response cannot be retrieved: store is disabled.")
-    )
-    with pytest.raises(UpstreamError, match="store is disabled"):
-        await asking(upstream).answer("why?")
-    assert len(upstream.of("ask")) == 1
-
-
-NO_RESPONSE = {"error": "Unexpected endpoint or method. (GET /v1/responses). Returning 200 anyway"}
-
-
-@pytest.mark.parametrize(
-    ("look", "said"),
-    [
-        (Error(404), "the answer is lost, though it may have been"),
-        (Json(NO_RESPONSE), "Unexpected endpoint"),
-        (Json({"status": "error", "message": "Oh."}), "Oh"),
-        (Json({"id": "resp_x", "status": "completed"}), "something other"),
-    ],
-)
-async def test_an_answer_that_cannot_be_looked_up_any_more_is_told_as_maybe_paid(
-    autojump_clock: MockClock, look: Reply, said: str
-) -> None:
-    upstream = slow(cut_after=1)
-    answer = upstream._reply
-    upstream._reply = lambda asked: answer(asked) if asked.kind == "ask" else look  # type: ignore[method-assign]
-    with trio.fail_after(90), pytest.raises(UpstreamError, match=said) as lost:
-        await asking(upstream).answer("why?")
-    assert lost.value.maybe_paid
-    assert len(upstream.of("ask")) == 1
-    assert "model" not in str(lost.value) or not isinstance(look, Error)
-
-
 WHOLE: dict[str, Any] = {**bodies.searched(), "id": "resp_1", "background": True, "store": True}
 LEFT_OUT: dict[str, Any] = {**WHOLE, "output": []}
 
@@ -305,18 +259,8 @@ def without(*names: str) -> Json:
         [without("id", "status")],
         [without("usage")],
         [Json({**WHOLE, "usage": None})],
-        [Json({**LEFT_OUT, "status": "in_progress"}), Json({**LEFT_OUT, "status": "in_progress"}), Json(WHOLE)],
-        [Json({**WHOLE, "output": []}), Json(WHOLE)],
-        [Error(404), Json(WHOLE)],
-        [Hang(), Json(WHOLE)],
-        [Json({"id": WHOLE["id"], "object": "response"}), Json(WHOLE)],
-        [Json({"id": WHOLE["id"], "status": None}), Json(WHOLE)],
-        [Json({"id": WHOLE["id"], "output": []}), Json(WHOLE)],
     ],
-    ids=[
-        *("at once", "no status", "no more", "no usage", "empty usage", "not yet", "left out again"),
-        *("not known yet", "silence", "an id alone", "empty status", "no status and no output"),
-    ],
+    ids=["at once", "no status", "no more", "no usage", "empty usage"],
 )
 async def test_an_answer_that_the_last_event_leaves_out_is_looked_up_and_what_that_alone_told_holds(
     autojump_clock: MockClock, tmp_path: Path, looks: list[Reply], by_run: bool
@@ -374,18 +318,6 @@ async def test_a_call_whose_time_is_over_while_its_answer_is_left_out_tells_what
         await asking(upstream, timeout_ms=3000).answer("why?")
     assert caught.value.usage is not None
     assert (caught.value.usage["total_tokens"], upstream.kinds) == (9245, ["ask", "look"])
-
-
-@pytest.mark.parametrize("cancel", [Error(409), Error(503), Json(LEFT_OUT), Json({"id": "resp_1", "status": "queued"})])
-async def test_a_run_whose_time_is_over_while_its_answer_is_left_out_tells_what_it_used(
-    autojump_clock: MockClock, cancel: Reply, tmp_path: Path
-) -> None:
-    upstream = Upstream(script=[as_stream(LEFT_OUT)], cancels=cancel)
-    upstream.stored.answer = lambda method, target: Hang()  # type: ignore[method-assign]
-    view = await asked_and_ended(upstream, tmp_path, timeout_ms=3000)
-    assert view.usage is not None
-    assert (view.status, view.maybe_paid, view.usage["total_tokens"]) == ("failed", True, 9245)
-    assert "It may still come, and was paid for" in str(view.error)
 
 
 async def test_a_response_in_a_state_of_its_gateways_own_is_looked_up_until_it_has_ended(

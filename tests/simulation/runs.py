@@ -26,10 +26,12 @@ from trio._core import _run as trio_run
 from trio.testing import MockClock
 
 from responses_mcp.errors import BadArgument, ConnectionFailed, LimitReached, UpstreamError
-from responses_mcp.research.runs import CANCELS_FOR, INTERNAL, Research, open_research
+from responses_mcp.research import runs
+from responses_mcp.research.runs import Research, open_research
 from responses_mcp.research.runs_file import Row, RunsFile, RunsFileUnusable
 from responses_mcp.research.view import RunView
 from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.background import WITH_ANSWER
 from responses_mcp.responses_api.http.connections import Reader, Request
 from responses_mcp.settings.model import (
     LimitSettings,
@@ -49,6 +51,8 @@ PATIENCE = 20_000.0  # virtual seconds for all of a schedule
 LAST = 8_000.0  # of them for the last server
 TOKENS = 9_245  # of each response
 PROFILE = Profile()
+# In what is told of a run that may go on: its id may come yet, or a later cancel be confirmed, or too late.
+MAY_GO_ON = ("no id came back", "before its id was known", "did not confirm")
 
 
 class Rule(StrEnum):
@@ -322,7 +326,7 @@ class _World:
         except LimitReached:
             self.record.situations["a run was refused, since others go on"] += 1
             return
-        going_on = [row for row in self.rows("status IS NULL") if row.tool == "research"]
+        going_on = [row for row in self.rows("status IS NULL") if row.tool == "research" and row.goes_on]
         if len(going_on) > self.research.max_running:
             self.record.violated(Rule.LIMITED, f"{len(going_on)} runs go on")
         self.record.note(f"{server.name}: {run_id} is about {marker}")
@@ -402,14 +406,14 @@ class _World:
             self.record.situations["a run was cancelled"] += 1
         if server.scope.cancel_called:
             return  # nobody waits for what a server says that has ended
-        if view.may_go_on and not server.lost:
+        if view.status == "cancelled" and view.maybe_paid and not view.confirmed and not server.lost:
             (row,) = self.rows("id = ?", (run_id,))
             response = self.upstream.stored.responses.get(row.response_id or "")
             if response is not None and not response.cancels and response.faults.gone_after is None:
                 self.record.violated(Rule.PROMPT, f"{run_id} was cancelled, and the API was not told")
         if view.running and not any(each.lost for each in self.servers):
             self.record.violated(Rule.PROMPT, f"{run_id} was cancelled and goes on ({view.phase})")
-        if trio.current_time() > began + CANCELS_FOR + 45.0:
+        if trio.current_time() > began + 20.0 + 45.0:
             self.record.violated(Rule.PROMPT, f"a cancel took {trio.current_time() - began:.1f} s")
 
     async def settle(self, nursery: trio.Nursery) -> None:
@@ -421,12 +425,15 @@ class _World:
         end = trio.current_time() + LAST
         for run_id in {**self.markers, **{row.id: str(row.client) for row in self.rows("status IS NULL")}}:
             self.markers.setdefault(run_id, next(str(row.client) for row in self.rows("id = ?", (run_id,))))
-            try:
-                self.told(
-                    run_id, await research.result(run_id, wait_seconds=max(0.0, end - trio.current_time())), server
-                )
-            except (BadArgument, UpstreamError) as error:
-                self.failed(run_id, error, server)
+            for _ in range(9):  # each look cancels again what was not confirmed, and what is lost is so for a minute
+                try:
+                    left = max(0.0, end - trio.current_time())
+                    self.told(run_id, await research.result(run_id, wait_seconds=left), server)
+                except (BadArgument, UpstreamError) as error:
+                    self.failed(run_id, error, server)
+                if not self.rows("id = ? AND status IS NULL", (run_id,)):
+                    break
+                await trio.sleep(70.0)
         await research.list()
         server.scope.cancel()
         await trio.sleep(2.0)
@@ -438,11 +445,15 @@ class _World:
         return [each for each in self.upstream.stored.responses.values() if each.request["input"].split()[0] == marker]
 
     def told(self, run_id: str, view: RunView, server: _Server) -> None:
-        if view.running or server.lost or server.scope.cancel_called:
+        if view.pending or server.lost or server.scope.cancel_called:
             return
         self.record.situations[f"told: {view.status}"] += 1
-        if view.answer is None and view.maybe_paid and not view.confirmed:
-            return  # it may go on, as it says: its id may come yet, and what the API then says counts
+        if any(said in (view.error or "") for said in MAY_GO_ON):
+            return
+        if view.answer is None and view.status in WITH_ANSWER:
+            if not any(response.faults.gone_after is not None for response in self.of(self.markers[run_id])):
+                self.record.violated(Rule.SAME, f"{run_id} has no answer: {view.error}")
+            return
         for said in (*(each[0] for each in USUAL_ERRORS.values()), "No."):
             # The words of the API, which only the server that asked can tell.
             view = replace(view, error=view.error and view.error.replace(f": {said}", "."))
@@ -453,11 +464,7 @@ class _World:
             self.record.violated(Rule.BELONGS, f"{run_id}: {view.answer.text[:60]}")
 
     def failed(self, run_id: str, error: Exception, server: _Server) -> None:
-        if server.lost or server.scope.cancel_called:
-            return
-        gone = any(response.faults.gone_after is not None for response in self.of(self.markers[run_id]))
-        transient = getattr(error, "status", None) in (429, 500, 503)
-        if not transient and not (gone and getattr(error, "status", None) == 404):
+        if not (server.lost or server.scope.cancel_called):
             self.record.violated(Rule.PROMPT, f"{run_id}: {error!r}")
 
     def check_limits(self) -> None:
@@ -487,8 +494,6 @@ class _World:
             told = row.maybe_paid or row.status in (None, "completed", "incomplete")
             if not told and paid[str(row.client)] >= by_marker[str(row.client)]:
                 self.record.violated(Rule.HONEST, f"{row.id} about {row.client} cost something: {row.reason}")
-            if row.reason == INTERNAL:
-                self.record.violated(Rule.SOUND, f"{row.id} about {row.client}")
             if "limits." in (row.reason or ""):
                 self.record.situations["ended: a limit was reached"] += 1
             self.record.situations[f"ended: {row.status}"] += 1
@@ -506,6 +511,7 @@ def simulate(seed: int) -> Record:
         with (
             tempfile.TemporaryDirectory(dir=memory) as folder,
             patch.multiple(trio_run, _ALLOW_DETERMINISTIC_SCHEDULING=True, _r=random.Random(seed)),
+            patch.object(runs.log, "error", lambda *said: record.wrong.append((Rule.SOUND, repr(said)))),
         ):
             world = _World(seed, Path(folder), record)
             try:

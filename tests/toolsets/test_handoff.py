@@ -28,7 +28,7 @@ from responses_mcp.settings.model import (
     Settings,
     UsageSettings,
 )
-from responses_mcp.testing import Error, Json, as_stream, bodies, open_fake_api
+from responses_mcp.testing import Error, open_fake_api
 from responses_mcp.testing.client import ServedClient, connected_client
 from responses_mcp.toolsets.answer import AnswerToolset
 from responses_mcp.toolsets.research import ResearchToolset
@@ -186,17 +186,6 @@ async def test_a_server_as_configured_hands_off_with_the_setting_and_the_toolset
                 found = await called(client, "answer", query="why?")
             assert found["answer"].startswith("The answer to: why?")
             assert [request.json.get("background") for request in api.requests] == [True if handed else None]
-
-
-async def test_a_call_whose_answer_may_still_come_names_the_run_that_may_have_it(tmp_path: Path) -> None:
-    empty = {**bodies.searched(), "id": "resp_1", "background": True, "store": True, "output": []}
-    upstream = Upstream(script=[as_stream(empty), Json(empty), Json(empty)])
-    async with client_of(upstream, tmp_path) as client:
-        told = json.dumps(await client.call("answer", {"query": "why?"}))
-        [run] = await listed(client)
-        assert f"Call research_result with run_id {run['run_id']}." in told
-        upstream.script = [Json({**empty, "output": bodies.searched()["output"]})]
-        assert (await called(client, "research_result", run_id=run["run_id"]))["status"] == "completed"
 
 
 @pytest.mark.clock("real")

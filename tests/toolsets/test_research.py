@@ -201,7 +201,7 @@ async def test_arguments_are_read_leniently_and_sent_as_they_are_meant(tmp_path:
         ("research", {"query": "q", "output_schema": [1]}, "output_schema"),
         ("research", {"query": "q", "blocked_domains": 3}, "blocked_domains"),
         ("research", {"query": "q", "wait_seconds": "soon"}, "wait_seconds"),
-        ("research", {"query": "q", "continue_from": ""}, "continue_from is empty"),
+        ("research", {"query": "q", "continue_from": ""}, "continue_from is not the run_id"),
         ("research", {"query": "q", "max_cost_usd": "much"}, "max_cost_usd must be"),
         ("research_result", {}, "run_id"),
         ("research_result", {"run_id": "run_0", "part": "last"}, "part"),

@@ -21,10 +21,11 @@ from responses_mcp.protocol.lifecycle import State, Trigger
 from responses_mcp.protocol.outbox import Outbox
 from responses_mcp.protocol.revisions import BUG, ToolFailure
 from responses_mcp.protocol.session import Session
+from responses_mcp.research import runs
 from responses_mcp.research.runs import Research
 from responses_mcp.research.runs_file import Row, RunsFile, Step
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.background import Handle, StoredResponses
+from responses_mcp.responses_api.background import Handle, look_up
 from responses_mcp.responses_api.http.network import ConnectionPool, HttpConnection
 from responses_mcp.room import Room
 from responses_mcp.runtime import server
@@ -341,9 +342,9 @@ def own_clock(original: Any, self: Any, row: Row, step: Step) -> Any:
     return original(self, row, _altered(step, ended=None))
 
 
-@planted(RUNS, "a cancel stops nothing", StoredResponses, "cancel")
-async def cancels_nothing(original: Any, self: Any, response_id: str, **_: Any) -> Any:
-    return await self.look_up(response_id, seconds=5.0)
+@planted(RUNS, "a cancel stops nothing", runs, "cancel")
+async def cancels_nothing(original: Any, api: Any, response_id: str, **_: Any) -> Any:
+    return await look_up(api, response_id, seconds=5.0)
 
 
 @planted(RUNS, "more runs go on than may", RunsFile, "add")
