@@ -201,17 +201,13 @@ class RunsFile:
             with closing(self._file.opened()) as connection:
                 connection.execute("PRAGMA secure_delete = ON")
                 yield connection
-        except OSError as error:
-            raise self._unusable(error.strerror or type(error).__name__) from error
-        except (sqlite3.Error, ValueError) as error:  # the latter of a text, in the file or for it
-            self._file.failed(error)
-            raise self._unusable(str(error)) from error
-
-    def _unusable(self, why: str) -> RunsFileUnusable:
-        return RunsFileUnusable(
-            f"The file of runs cannot be used ({why}), so no run can start; "
-            f"check the folder that research.state_dir (RESEARCH_STATE_DIR) names ({self.path.parent})."
-        )
+        except (OSError, sqlite3.Error, ValueError) as error:  # the last of a text, in the file or for it
+            if not isinstance(error, OSError):
+                self._file.failed(error)
+            raise RunsFileUnusable(
+                f"The file of runs cannot be used ({getattr(error, 'strerror', None) or error}), so no run can start; "
+                f"check the folder that research.state_dir (RESEARCH_STATE_DIR) names ({self.path.parent})."
+            ) from error
 
 
 def _read_only(path: Path, columns: tuple[str, ...], where: str, values: tuple[Any, ...]) -> list[Row] | None:

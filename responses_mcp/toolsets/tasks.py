@@ -97,7 +97,7 @@ class RunsToolset(Toolset):
         except RunsFileUnusable as error:
             log.warning("research: a call cannot be handed off: %s", error)
             return None
-        if not view.running:
+        if not view.pending:
             return answer_in(view)
         text = (
             f"There is no answer yet: the call takes longer than {seconds:g} s. It continues as run {view.run_id}. "
