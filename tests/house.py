@@ -88,6 +88,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "manuals.results": {
         "json_types",
         "manuals.files",
+        "manuals.embeddings.vectors",
         "manuals.errors",
         "manuals.cancellation",
         "manuals.words",

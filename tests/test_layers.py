@@ -35,6 +35,7 @@ from tests.house import (
 
 LEAST_LINES = 40
 SHORT = {
+    "manuals.cancellation": "all rooms of the manuals stop by it, and a start needs it without the rest",
     "manuals.errors": "hosts import ManualsError from it, and a start needs it without the rest",
     "room": "the runtime and the API both wait in it, and neither knows the other",
 }

@@ -6,14 +6,12 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, Final
 
-from responses_mcp.commands.terminal import StatusLine, Stop, counted, remark, say
-from responses_mcp.manuals.embeddings.embedder import Place, SectionsRefused
+from responses_mcp.commands.terminal import StatusLine, counted, remark, say
 from responses_mcp.manuals.embeddings.provider import address_of
 from responses_mcp.manuals.index.pieces import Outstanding
 from responses_mcp.manuals.service import Manuals
 from responses_mcp.settings.model import Settings
 
-_MOST_LISTED: Final = 20
 _DOLLARS: Final = {  # for a million tokens, at OpenAI's list prices
     "text-embedding-3-small": 0.02,
     "text-embedding-3-large": 0.13,
@@ -26,8 +24,7 @@ async def embed(
 ) -> dict[str, Any]:
     """Make the vectors that manuals lack, if the user agrees to what it costs; return what was done, for `--json`.
 
-    What works on this machine costs nothing and needs no word. Raises `EmbeddingFailed`, and `Stop` at the end where
-    sections were refused; what is done stays.
+    What works on this machine costs nothing and needs no word. Raises `EmbeddingFailed`; what is done stays.
     """
     tell = remark if options.json else say
     chosen = settings.manuals.embeddings
@@ -56,8 +53,6 @@ async def embed(
     if not free and not options.yes:
         tell("Nothing was sent; add --yes to send the text.")
         return document
-    refused: list[Place] = []
-    why = ""
     for name, lacking in wanted.items():
         if not lacking.sections:
             continue
@@ -66,19 +61,6 @@ async def embed(
             def show(done: int, of: str = f"{lacking.sections:,} sections of {name}", on: StatusLine = status) -> None:
                 on.show(f"vectors for {done:,} of {of}")
 
-            try:
-                document["embedded"] += await manuals.embed(name, on_progress=show, most=lacking.sections)
-            except SectionsRefused as error:
-                document["embedded"] += error.kept
-                refused += error.places
-                why = str(error)
+            document["embedded"] += await manuals.embed(name, on_progress=show, most=lacking.sections)
     tell(f"{counted(document['embedded'], 'section')} got vectors.")
-    if refused:
-        shown = ", ".join(map(str, refused[:_MOST_LISTED]))
-        more = f" and {len(refused) - _MOST_LISTED:,} more" if len(refused) > _MOST_LISTED else ""
-        raise Stop(
-            f"The provider refused {counted(len(refused), 'section')}, which got no vectors: {shown}{more}.",
-            f"{why} Shorten these sections, or use a model with a larger input limit.",
-            details={"refused": [each._asdict() for each in refused]},
-        )
     return document

@@ -9,21 +9,13 @@ from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 import trio
 
 from responses_mcp.manuals.cancellation import CancellationCheck
-from responses_mcp.manuals.embeddings.embedder import (
-    Embedder,
-    EmbeddingFailed,
-    Place,
-    SectionsRefused,
-    TextsRefused,
-    model_name,
-    vectors_of,
-)
+from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed, model_name, vectors_of
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.threads import Threads, Times
 from responses_mcp.manuals.words import normalise
 
 if TYPE_CHECKING:
-    from responses_mcp.manuals.embeddings.vectors import Question, Vectors
+    from responses_mcp.manuals.embeddings.vectors import Vector, Vectors
     from responses_mcp.manuals.index.pieces import Outstanding, Section
     from responses_mcp.manuals.library import Library
     from responses_mcp.manuals.search.meaning import Meaning
@@ -35,9 +27,15 @@ Search = Callable[["Library", CancellationCheck, "Meaning | None"], T]
 MOST_TEXTS: Final = 32  # in one request; there are servers that take no more
 MOST_CHARACTERS: Final = 40_000
 _AT_ONCE: Final = 4  # requests
-_MOST_REFUSED: Final = 32  # sections in a row: then it is not for their texts
 _MOST_KEPT: Final = 256  # questions
 _LONGEST: Final = 2_000  # characters of a question
+
+
+class Asked(NamedTuple):
+    """The vector of a question, None where there is none; `failure` says why, unless none is wanted."""
+
+    vector: Vector | None = None
+    failure: str | None = None
 
 
 class Compared(NamedTuple, Generic[T]):
@@ -55,33 +53,35 @@ class Comparing:
         self._embedder = embedder
         self._threads = threads
         self._times = times
-        self._questions: dict[str, Question] = {}
+        self._questions: dict[str, Vector] = {}
         self._resting_until = float("-inf")
         self._why = ""
         self._filling = trio.Lock()
-        self._pruned = False
 
     @property
     def wanted(self) -> bool:
         """Tell whether there is somebody who makes vectors."""
         return self._embedder is not None
 
-    async def search(self, query: str, work: Search[T], deadline: float) -> Compared[T]:
-        """Search. Raises OutOfTime at the deadline; making a vector of the question has `times.patience`."""
-        question: Question | None = None
-        failure: str | None = None
-        if self._embedder is not None:
-            try:
-                question = await self._question(self._embedder, query)
-            except EmbeddingFailed as error:
-                failure = str(error)
+    async def asked(self, query: str) -> Asked:
+        """Return a question as a vector, which has `times.patience` to be made; one that is like nothing has none."""
+        if self._embedder is None:
+            return Asked()
+        try:
+            vector = await self._question(self._embedder, query)
+        except EmbeddingFailed as error:
+            return Asked(failure=str(error))
+        return Asked(vector if vector.factor else None)
+
+    async def search(self, asked: Asked, work: Search[T], deadline: float) -> Compared[T]:
+        """Search. Raises OutOfTime at the deadline."""
 
         def search(library: Library, check: CancellationCheck) -> Compared[T]:
             from responses_mcp.manuals.search.meaning import Meaning  # noqa: PLC0415  # SQLite, in a thread
 
-            if question is None:
-                return Compared(work(library, check, None), by_meaning=False, failure=failure)
-            meaning = Meaning(question, self._vectors(library), check)
+            if asked.vector is None:
+                return Compared(work(library, check, None), by_meaning=False, failure=asked.failure)
+            meaning = Meaning(asked.vector, self._vectors(library), check)
             found = work(library, check, meaning)
             return Compared(found, by_meaning=meaning.used, failure=meaning.failure)
 
@@ -101,65 +101,21 @@ class Comparing:
     async def fill(self, name: str, on_progress: Callable[[int], None], most: int | None = None) -> int:
         """Give vectors to all sections of a manual that have none, or so many at most; return how many got some.
 
-        One fill of an index is at work at a time, so that none pays for what another has in hand. What is kept stays
-        when this fails or is cancelled. Raises `EmbeddingFailed`, such as `SectionsRefused` when all is done but that,
-        and `ManualsError` while another process makes vectors.
+        One fill is at work at a time. What is kept stays when this fails or is cancelled. Raises `EmbeddingFailed`.
         """
         embedder = self._required()
-
-        def begin(library: Library, check: CancellationCheck) -> Vectors | None:
-            vectors = self._vectors(library)
-            if not vectors.take_turn(check):
-                return None
-            if not self._pruned:
-                _prune(library, vectors, check)
-            return vectors
-
-        async with self._filling:
-            vectors = await self._threads.run(begin, indexing=True)
-            if vectors is None:
-                raise ManualsError(
-                    "conflict", "Another process is making vectors for these manuals; wait until it has ended."
-                )
-            self._pruned = True
-            try:
-                return await self._fill(embedder, name, on_progress, most)
-            finally:
-                vectors.give_turn_back()
-
-    async def _fill(self, embedder: Embedder, name: str, on_progress: Callable[[int], None], most: int | None) -> int:
         turn = trio.Lock()
-        last = done = refused_in_a_row = 0
-        refused: list[tuple[Section, TextsRefused]] = []
+        last = done = 0
         failures: list[Exception] = []
 
         def following(library: Library, check: CancellationCheck) -> list[Section]:
             return _batch(islice(self._lacking(library, name, check, last), most))
 
-        async def send(sections: Sequence[Section]) -> None:
-            nonlocal done, refused_in_a_row
-            texts = list(dict.fromkeys(text for each in sections for text in each.texts))
-            try:
-                made = dict(zip(texts, await vectors_of(embedder, texts), strict=True))
-                await self._threads.run(lambda library, check: self._vectors(library).keep(made, check), indexing=True)
-            except TextsRefused as refusal:
-                if len(sections) == 1:
-                    refused.append((sections[0], refusal))
-                    refused_in_a_row += 1
-                    if refused_in_a_row >= _MOST_REFUSED:
-                        raise
-                    return
-            else:
-                refused_in_a_row = 0
-                done += len(sections)
-                on_progress(done)
-                return
-            for each in sections:
-                if not failures:
-                    await send([each])
+        async def keep(made: dict[str, Sequence[float]]) -> None:
+            await self._threads.run(lambda library, check: self._vectors(library).keep(made, check), indexing=True)
 
         async def work() -> None:
-            nonlocal last, most
+            nonlocal last, most, done
             try:
                 while not failures:
                     async with turn:
@@ -168,18 +124,19 @@ class Comparing:
                             return
                         last = sections[-1].id
                         most = None if most is None else most - len(sections)
-                    await send(sections)
+                    texts = list(dict.fromkeys(text for each in sections for text in each.texts))
+                    await keep(dict(zip(texts, await vectors_of(embedder, texts), strict=True)))
+                    done += len(sections)
+                    on_progress(done)
             except Exception as failure:  # noqa: BLE001  # raised below, in no group
                 failures.append(failure)
 
-        async with trio.open_nursery() as nursery:  # what is under way at a failure, and may be paid for, is still kept
+        # What is under way at a failure, and may be paid for, is still kept.
+        async with self._filling, trio.open_nursery() as nursery:
             for _ in range(_AT_ONCE):
                 nursery.start_soon(work)
         if failures:
             raise failures[0]
-        if refused:
-            places = sorted(Place(name, each.path, each.line) for each, _ in refused)
-            raise SectionsRefused(str(refused[0][1]), places, done)
         return done
 
     def _lacking(self, library: Library, name: str, check: CancellationCheck, after: int = 0) -> Iterator[Section]:
@@ -191,11 +148,8 @@ class Comparing:
                 if texts := [text for text in each.texts if text not in known]:
                     yield each._replace(texts=texts)
 
-    async def _question(self, embedder: Embedder, query: str) -> Question | None:
-        """Return a question as a vector; None for one that is like nothing.
-
-        Raises `EmbeddingFailed`; for a while after a failure, unless a text was refused, it does so at once.
-        """
+    async def _question(self, embedder: Embedder, query: str) -> Vector:
+        """Return a question as a vector. Raises `EmbeddingFailed`; for a while after a failure, it does so at once."""
         from responses_mcp.manuals.embeddings.vectors import question  # noqa: PLC0415  # SQLite need not delay the start
 
         text = normalise(query)[:_LONGEST]
@@ -207,8 +161,6 @@ class Comparing:
             try:
                 with trio.move_on_after(self._times.patience):
                     made = question((await vectors_of(embedder, [text]))[0])
-            except TextsRefused:
-                raise  # others it may take
             except EmbeddingFailed as error:
                 failure = error
             if made is None:
@@ -217,7 +169,7 @@ class Comparing:
         self._questions[text] = made  # the one used last stands last
         if len(self._questions) > _MOST_KEPT:
             del self._questions[next(iter(self._questions))]
-        return made if made.factor else None
+        return made
 
     def _vectors(self, library: Library) -> Vectors:
         return library.vectors(model_name(self._required()))
@@ -243,11 +195,3 @@ def _batch(sections: Iterable[Section]) -> list[Section]:
             break
         batch.append(section)
     return batch
-
-
-def _prune(library: Library, vectors: Vectors, check: CancellationCheck) -> None:
-    """Remove vectors of texts that are long gone, unless a manual is not indexed: what it has is not known."""
-    names = library.folder.manuals()
-    if all(library.generation(name, check) >= 0 for name in names):
-        rows = (row for name in names for some in library.sections(name, check) for row in some)
-        vectors.prune((text for row in rows for text in row.texts), check)

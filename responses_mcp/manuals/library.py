@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
@@ -15,9 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from responses_mcp.errors import exhausted
-from responses_mcp.manuals.cancellation import CancellationCheck, FairLock, OutOfTime, unchecked
-from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
-from responses_mcp.manuals.embeddings.vectors import Vectors, vectors_of_older, vectors_path
+from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime, holding, unchecked
+from responses_mcp.manuals.embeddings.vectors import Vectors, vectors_path
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.files.titles import shown_title
@@ -56,7 +56,7 @@ class Library:
         self._root = Path(settings.root)
         self.folder = Folder.of(settings)
         self._counts = Counts()
-        self._lock = FairLock()  # to open the index, or to throw it away
+        self._lock = threading.Lock()  # to open the index, or to throw it away
         self._store: Store | None = None
         self._usable = False  # whether the index was opened and could be written to
         self._closed = False
@@ -137,7 +137,7 @@ class Library:
 
     def vectors(self, model: str) -> Vectors:
         """Return the vectors of a model: in a file beside the index, or in memory where the index was to be there."""
-        with self._lock.hold(unchecked):
+        with self._lock:
             if self._closed:
                 raise Unusable("it is closed")
             if model not in self._vectors:
@@ -234,7 +234,7 @@ class Library:
         store = self._store
         if store is None or not isinstance(error, sqlite3.Error | Unusable):
             return False
-        with self._lock.hold(check):
+        with holding(self._lock, check):
             if age != self.age:
                 return True
             try:
@@ -272,7 +272,7 @@ class Library:
 
     def close(self) -> None:
         """Close the index, which ends whatever still uses it."""
-        with self._lock.hold(unchecked):
+        with self._lock:
             self._closed = True
             if self._store is not None:
                 self._store.close()
@@ -287,7 +287,7 @@ class Library:
 
     def _opened(self, check: CancellationCheck) -> Store:
         """Return the index: in its file, or in memory where that is wanted or no file can be used."""
-        with self._lock.hold(check):
+        with holding(self._lock, check):
             if self._closed:
                 raise Unusable("it is closed")
             if self._store is None:
@@ -296,7 +296,7 @@ class Library:
                 self._store.probe(check)
                 self._usable = True
                 if self._store.path is not None:
-                    self._replace_older(self._store.path, check)
+                    _remove_older(self._store.path)
             return self._store
 
     def _place(self, path: Callable[..., Path], *more: str) -> Path | None:
@@ -305,18 +305,16 @@ class Library:
             return None
         return path(Path(self._settings.index_dir), self._root.resolve(), *more)
 
-    def _replace_older(self, path: Path, check: CancellationCheck) -> None:
-        """Remove indexes of earlier versions, unless a process has them open; keep the vectors that they have."""
-        for each in older_paths(path):
-            with suppress(sqlite3.Error, OSError, Unusable, EmbeddingFailed):
-                there = f"{each.absolute().as_uri()}?mode=rw"  # or one that is removed meanwhile would be made anew
-                with closing(sqlite3.connect(there, timeout=0, isolation_level=None, uri=True)) as older:
-                    # SQLite leaves this mode for one that needs the file alone.
-                    if older.execute("PRAGMA journal_mode = DELETE").fetchone() != ("delete",):
-                        continue
-                    for name, found in vectors_of_older(older):
-                        with closing(Vectors(self._place(vectors_path, name))) as vectors:
-                            vectors.write(found, check)
+
+def _remove_older(path: Path) -> None:
+    """Remove indexes of earlier versions, unless a process has them open."""
+    for each in older_paths(path):
+        with suppress(sqlite3.Error, OSError, Unusable):
+            there = f"{each.absolute().as_uri()}?mode=rw"  # or one that is removed meanwhile would be made anew
+            with closing(sqlite3.connect(there, timeout=0, isolation_level=None, uri=True)) as older:
+                # SQLite leaves this mode for one that needs the file alone.
+                is_alone = older.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
+            if is_alone:
                 remove(each)
 
 

@@ -36,7 +36,7 @@ from responses_mcp.manuals.requests import (
 )
 from responses_mcp.manuals.requests.paths import parts_of
 from responses_mcp.manuals.requests.uris import Place
-from responses_mcp.manuals.results.kept import Embedding, FindCache, Traces
+from responses_mcp.manuals.results.kept import FindCache, Traces
 from responses_mcp.manuals.results.search_results import TIME_BUDGET, SearchResults, Unsearched
 from responses_mcp.manuals.threads import Threads, Times
 from responses_mcp.manuals.updating import Report, Updating
@@ -73,16 +73,15 @@ class IndexReport:
 class Manuals:
     """The manuals of `settings.root`. Opens nothing before the first request; any number may run at once.
 
-    `embedding` makes the semantic mode of the cache possible, `embedder` the ranking by meaning; the caller keeps both.
-    `times` are for tests. All requests raise `ManualsError` for what the caller can understand. Close it with `aclose`,
-    which ends what still runs.
+    `embedder` makes the ranking by meaning and the semantic mode of the cache possible; the caller keeps it. `times`
+    are for tests. All requests raise `ManualsError` for what the caller can understand. Close it with `aclose`, which
+    ends what still runs.
     """
 
     def __init__(
         self,
         settings: ManualsSettings,
         *,
-        embedding: Embedding | None = None,
         embedder: Embedder | None = None,
         times: Times | None = None,
     ) -> None:
@@ -91,8 +90,7 @@ class Manuals:
         self._updating = Updating(self._threads, self._times)
         self._comparing = Comparing(embedder, self._threads, self._times)
         self._traces = Traces(time.monotonic)
-        self._embedding = embedding
-        self._cache = FindCache(settings.cache, time.monotonic, embedding)
+        self._cache = FindCache(settings.cache, time.monotonic)
 
     async def ls(self, request: LsRequest) -> JsonObject:
         """List manuals, or the children of one or of a folder in one (M2)."""
@@ -231,9 +229,7 @@ class Manuals:
 
         At most `most` sections are sent: while files change, those that lack vectors become others. `on_progress` is
         told how many have them. What is done stays done when this is cancelled or fails, or the process is killed.
-        Raises `EmbeddingFailed` when the provider does, `SectionsRefused`, which is below it, when all but the sections
-        that it refused have vectors, `ManualsError` while another process does the same and where the index, which
-        should be in a file, is in memory.
+        Raises `EmbeddingFailed` when the provider fails.
         """
         name = await self._threads.run(partial(_name_on_disk, manual_id))
         return await self._rebuilding(lambda: self._comparing.fill(name, on_progress or (lambda _: None), most))
@@ -252,13 +248,11 @@ class Manuals:
             return (trio.current_time() - began) * 1000
 
         changes = await self._updating.updated(request.manual_id, deadline, report, request.query, first)
-        vector = None
         generation = 0
         if not self._cache.bypassed(request):
             generation = await self._threads.run(lambda library, check: library.generation(request.manual_id, check))
-            if self._embedding is not None:
-                vector = await self._threads.run(lambda _, __: self._cache.vector(request))
-        lookup = self._cache.lookup(request, generation, elapsed_ms=elapsed_ms(), vector=vector)
+        asked = await self._comparing.asked(request.query)
+        lookup = self._cache.lookup(request, generation, elapsed_ms=elapsed_ms(), vector=asked.vector)
         if lookup.payload is not None:
             return lookup.payload
 
@@ -266,7 +260,7 @@ class Manuals:
             return library.search(request, changes, check, meaning)
 
         try:
-            found, by_meaning, why = await self._comparing.search(request.query, search, deadline)
+            found, by_meaning, why = await self._comparing.search(asked, search, deadline)
         except OutOfTime:
             message = "The search took longer than budget.time_ms allows; ask again with a larger one."
             raise ManualsError("conflict", message) from None
@@ -277,7 +271,7 @@ class Manuals:
             payload["applied"]["meaning_failure_reason"] = why
         payload["applied"].update(lookup.applied())
         if found.complete and why is None:
-            self._cache.store(request, found.generation, payload, elapsed_ms=elapsed_ms(), vector=vector)
+            self._cache.store(request, found.generation, payload, elapsed_ms=elapsed_ms(), vector=asked.vector)
         return payload
 
     async def _search(
@@ -309,8 +303,9 @@ class Manuals:
         def search(library: Library, check: CancellationCheck, meaning: Meaning | None) -> SearchResults:
             return library.search_everywhere(request, manuals, check, meaning)
 
+        asked = await self._comparing.asked(request.query)
         try:
-            found, _, why = await self._comparing.search(request.query, search, deadline)
+            found, _, why = await self._comparing.search(asked, search, deadline)
         except OutOfTime:
             found, why = SearchResults((), tuple(Unsearched(name, TIME_BUDGET, None) for name in manuals)), None
         return replace(found, unsearched=(*unsearched, *found.unsearched), not_by_meaning=why), others
@@ -337,21 +332,20 @@ def _name_on_disk(manual_id: str, library: Library, _: CancellationCheck) -> str
 
 
 def open_manuals(
-    settings: ManualsSettings | Settings, *, embedding: Embedding | None = None, embedder: Embedder | None = None
+    settings: ManualsSettings | Settings, *, embedder: Embedder | None = None
 ) -> AbstractAsyncContextManager[Manuals]:
     """Open the folder of manuals for searching and reading.
 
     Args:
         settings: where the manuals and their index are, and how to rank; `root` must be set. Of all settings, such as
             `load_settings` gives, those of the manuals are taken.
-        embedding: turns questions into vectors, in worker threads, so that alike questions share an answer.
-        embedder: turns questions and sections into vectors, so that they are compared by meaning, too; such as
-            `open_embedder` gives for the settings of a server.
+        embedder: turns questions and sections into vectors, so that they are compared by meaning, too, and questions
+            that mean the same share an answer; such as `open_embedder` gives for the settings of a server.
 
     Returns:
         An asynchronous context manager that gives a `Manuals`, which any number of tasks may use at once. It closes the
         `Manuals` on the way out: requests still running end with an error, the index is closed, and at most 0.2 s pass
-        in waiting for threads. The caller keeps `embedding` and `embedder`.
+        in waiting for threads. The caller keeps `embedder`.
 
     Raises:
         ManualsError: by requests, not by opening. Code `conflict` when there is no `root`, or the index can be kept
@@ -360,4 +354,4 @@ def open_manuals(
     from responses_mcp.settings.model import ManualsSettings  # noqa: PLC0415  # whoever made settings has it
 
     chosen = settings if isinstance(settings, ManualsSettings) else settings.manuals
-    return opened(Manuals(chosen, embedding=embedding, embedder=embedder))
+    return opened(Manuals(chosen, embedder=embedder))

@@ -264,7 +264,7 @@ class CacheSettings:
 
     enabled: Annotated[bool, "Answer a repeated search from memory, unless its arguments say otherwise."] = True
     sim_threshold: Annotated[
-        float, _SHARE, "How alike two questions must be to share a result, if an embedding host compares them."
+        float, _SHARE, "How alike two questions must be to share a result, where a provider compares meanings."
     ] = 0.92
     max_summary_gap: Annotated[int, _GAPS, "A kept result with more gaps is searched again; -1 means never."] = -1
     max_summary_conflict: Annotated[int, _GAPS, "No effect: a search counts no conflicts."] = -1

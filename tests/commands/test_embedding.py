@@ -4,7 +4,6 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -13,9 +12,7 @@ from subprocess import DEVNULL
 import pytest
 import trio
 
-from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.embeddings import word_vectors
-from responses_mcp.manuals.embeddings.vectors import Vectors
 from responses_mcp.testing import Error, FakeApi, Hang, RecordedRequest, Reply, answer_with_embeddings
 from tests.commands.online import KEY, WAIT, Command, api, command
 from tests.processes import COMMAND, environment
@@ -107,27 +104,6 @@ async def test_a_failure_says_why_and_what_to_do_and_the_next_run_sends_the_rest
     assert (code, stored(tmp_path)) == (0, SECTIONS)
 
 
-async def test_while_another_process_fills_the_index_nothing_is_sent_and_that_is_said(
-    manuals: Command, api: FakeApi, tmp_path: Path
-) -> None:
-    await manuals("index")
-    await manuals("find", "word")  # which makes the file
-    [file] = (tmp_path / "index").glob("*.vectors")
-    api.requests.clear()
-    other = Vectors(file)
-    assert other.take_turn(unchecked)
-    code, _, err = await manuals("index", "--embed", "--yes")
-    assert (code, api.requests) == (1, [])
-    assert err == (
-        "openai-responses-mcp: Another process is making vectors for these manuals; wait until it has ended.\n"
-    )
-    other.close()
-    code, _, _ = await manuals("index", "--embed", "--yes")
-    assert (code, stored(tmp_path)) == (0, SECTIONS)
-    await manuals("index", "--forget")
-    assert not file.exists()
-
-
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
@@ -174,45 +150,23 @@ async def test_nothing_is_sent_where_the_index_could_not_be_written(
     assert "set manuals.index_dir to a folder that can be written to." in err
 
 
-def refusing(word: str) -> Callable[[RecordedRequest], Reply]:
-    """Return what refuses a request with a text that has a word, as a model does that has no room for one."""
-
-    def answer(asked: RecordedRequest) -> Reply:
-        if any(word in text for text in asked.json["input"]):
-            return Error(400, "This model's maximum context length is 512 tokens.")
-        return answer_with_embeddings(asked.json)
-
-    return answer
-
-
-async def test_a_section_that_is_refused_is_named_and_all_others_get_their_vectors(
+async def test_a_refused_text_ends_it_with_the_reason_and_what_is_done_stays(
     manuals: Command, api: FakeApi, tmp_path: Path
 ) -> None:
     (tmp_path / "manuals/other").mkdir()
-    (tmp_path / "manuals/other/one.md").write_text("# One\n\ntext\n", encoding="utf-8")
-    (tmp_path / "manuals/guide/7.md").write_text("# Page 7\n\ntext\n\n## Long\n\nunbearable\n", encoding="utf-8")
-    api.script(*[refusing("unbearable")] * 100)
-    code, out, err = await manuals("index", "--embed", "--yes")
-    assert code == 1
-    assert stored(tmp_path) == SECTIONS + 1  # that of the other manual is there, too
-    assert f"{SECTIONS + 1} sections got vectors.\n" in out
-    assert "run it again" not in out + err
-    assert "The provider refused 1 section, which got no vectors: guide/7.md:5." in err
-    assert "(400): This model's maximum context length is 512 tokens." in err
-    sent = len(api.requests)
-    code, out, _ = await manuals("index", "--embed", "--yes", "--json")
-    assert (code, [request.json["input"] for request in api.requests[sent:]]) == (1, [["Page 7 > Long\nunbearable"]])
-    assert json.loads(out)["error"]["refused"] == [{"manual_id": "guide", "path": "7.md", "line": 5}]
+    (tmp_path / "manuals/other/one.md").write_text("# One\n\nunbearable\n", encoding="utf-8")
 
+    def answer(asked: RecordedRequest) -> Reply:
+        if any("unbearable" in text for text in asked.json["input"]):
+            return Error(400, "This model's maximum context length is 512 tokens.")
+        return answer_with_embeddings(asked.json)
 
-async def test_where_every_text_is_refused_it_soon_gives_up(manuals: Command, api: FakeApi, tmp_path: Path) -> None:
-    for number in range(SECTIONS, 400):
-        write(tmp_path, number)
-    api.script(*[refusing("")] * 1000)
+    api.script(*[answer] * 10)
     code, _, err = await manuals("index", "--embed", "--yes")
-    assert (code, stored(tmp_path)) == (1, 0)
-    assert "The request is too long (400)" in err
-    assert len(api.requests) < 45
+    assert (code, stored(tmp_path)) == (1, SECTIONS)
+    assert "(400): This model's maximum context length is 512 tokens." in err
+    code, _, _ = await manuals("index", "--forget")
+    assert (code, list((tmp_path / "index").glob("*.vectors"))) == (0, [])
 
 
 async def test_a_kill_in_the_middle_loses_no_batch_that_was_kept(

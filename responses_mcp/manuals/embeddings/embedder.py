@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from responses_mcp.errors import ResponsesMcpError
 from responses_mcp.manuals.index.pieces import FORM
@@ -13,33 +13,11 @@ from responses_mcp.manuals.index.pieces import FORM
 USED: Final = ContextVar[dict[str, int] | None]("USED", default=None)
 """What the running call had an API embed, in its own words for tokens, and `attempts`; None where nobody asks."""
 
+_LONGEST: Final = 8192  # numbers of a vector
+
 
 class EmbeddingFailed(ResponsesMcpError):  # a search goes on by words; a command ends
     """There are no vectors. The message says why, in a sentence that shows no secret."""
-
-
-class TextsRefused(EmbeddingFailed):
-    """A text, or all of them together, is what the provider does not take; others it may take."""
-
-
-class Place(NamedTuple):
-    """Where a section is: its manual, its path there, and the line of its heading."""
-
-    manual_id: str
-    path: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.manual_id}/{self.path}:{self.line}"
-
-
-class SectionsRefused(TextsRefused):
-    """Some sections of a manual, at `places`, have no vectors, as each was refused; `kept` others have some now."""
-
-    def __init__(self, message: str, places: Sequence[Place], kept: int) -> None:
-        super().__init__(message)
-        self.places = places
-        self.kept = kept
 
 
 class Embedder(Protocol):
@@ -58,8 +36,7 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str], /) -> Sequence[Sequence[float]]:
         """Return a vector of finite numbers for each text, all of one length, which need not be 1.
 
-        One request, for 32 texts at most. Cancelling ends it. Raises `EmbeddingFailed`, or
-        `TextsRefused` where others may be taken: then each section is tried alone.
+        One request, for 32 texts at most. Cancelling ends it. Raises `EmbeddingFailed`.
         """
         ...
 
@@ -69,20 +46,22 @@ class Embedder(Protocol):
 
 
 async def vectors_of(embedder: Embedder, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-    """Return what an embedder gives for some texts: a vector for each. It may be anybody's, so that is looked at.
+    """Return what an embedder gives for some texts: a vector for each, all of one length, which is checked here.
 
     Raises `EmbeddingFailed`.
     """
     vectors = await embedder.embed(texts)
     try:
         found = [*vectors]
-        if len(found) == len(texts) and all(len(each) and math.isfinite(math.hypot(*each)) for each in found):
+        length = len(found[0])
+        are_numbers = all(len(each) == length and math.isfinite(math.hypot(*each)) for each in found)
+        if are_numbers and len(found) == len(texts) and 0 < length <= _LONGEST:
             return found
-    except TypeError:
+    except (IndexError, TypeError):
         pass
     raise EmbeddingFailed(
         f"The embedder {embedder.name!r} must give one vector of finite numbers for each of {len(texts)} texts, and "
-        "gave something else."
+        "gave something else; check manuals.embeddings."
     )
 
 

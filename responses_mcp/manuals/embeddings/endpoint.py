@@ -1,11 +1,7 @@
-"""The provider `api`: any server with OpenAI's `/embeddings`.
-
-A reply is not believed: a vector that is missing, of another length, or not made of finite numbers fails the request.
-"""
+"""The provider `api`: any server with OpenAI's `/embeddings`."""
 
 from __future__ import annotations
 
-import math
 import re
 from array import array
 from collections.abc import Callable, Sequence
@@ -17,15 +13,12 @@ import trio
 
 from responses_mcp.errors import KeyUnusable, UpstreamError
 from responses_mcp.json_types import JsonObject, as_object
-from responses_mcp.manuals.embeddings.embedder import USED, EmbeddingFailed, TextsRefused
+from responses_mcp.manuals.embeddings.embedder import USED, EmbeddingFailed
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.settings.model import EmbeddingsSettings
 
-_LONGEST: Final = 8192  # numbers of a vector
 _MOST_TOKENS: Final = 100_000_000  # of one reply; more is no count
 _HURRY: Final = 5.0  # seconds, as a search has them, in which nothing is waited for to be asked again
-_OF_THE_TEXTS: Final = (400, 413, 422)  # statuses: one is too long, for example
-_WRONG: Final = "check manuals.embeddings.base_url and manuals.embeddings.model."
 _CLAUSE: Final = re.compile("[.;:] ")
 
 
@@ -65,8 +58,7 @@ class EmbeddingsEndpoint:
                 "/embeddings", body, lambda reply: _vectors(_counted(reply), len(texts), wanted), once=left <= _HURRY
             )
         except UpstreamError as error:
-            failed = TextsRefused if error.status in _OF_THE_TEXTS else EmbeddingFailed
-            raise failed(f"The embeddings endpoint failed: {self._told(error)}") from error
+            raise EmbeddingFailed(f"The embeddings endpoint failed: {self._told(error)}") from error
 
     def _told(self, error: UpstreamError) -> str:
         """Return what an error says, with a cure that applies here in place of those for the answer tools."""
@@ -98,22 +90,24 @@ def _counted(reply: JsonObject) -> JsonObject:
 
 
 def _vectors(reply: JsonObject, count: int, wanted: int) -> list[Sequence[float]]:
-    """Return the vectors of a reply in the order of the texts. Raises `EmbeddingFailed`."""
+    """Return the vectors of a reply in the order of the texts, empty ones where it has none for a text.
+
+    Raises `EmbeddingFailed` where a server embeds nothing, or in another length than it was asked for.
+    """
     found: dict[object, Sequence[float]] = {}
     with suppress(AttributeError, KeyError, OverflowError, TypeError, ValueError):
         for place, item in enumerate(cast("list[JsonObject]", reply["data"])):
             found[item.get("index", place)] = array("f", cast("list[float]", item["embedding"]))
-    vectors = [found.get(index, ()) for index in range(count)]
-    length = len(vectors[0])
-    are_numbers = all(len(each) == length and math.isfinite(math.hypot(*each)) for each in vectors)
-    if len(found) != count or not 0 < length <= _LONGEST or not are_numbers:
-        raise EmbeddingFailed(f"The embeddings endpoint did not return one vector for each of {count} texts; {_WRONG}")
+    vectors = [found.pop(index, ()) for index in range(count)]
     # A text may be like nothing, but a model that knows none of several is none.
     if count > 1 and not any(map(any, vectors)):
-        raise EmbeddingFailed(f"The embeddings endpoint answered only zeros; {_WRONG}")
-    if wanted and length != wanted:
         raise EmbeddingFailed(
-            f"The embeddings endpoint returned vectors of {length} numbers, not {wanted}; set "
+            "The embeddings endpoint answered only zeros; check manuals.embeddings.base_url and "
+            "manuals.embeddings.model."
+        )
+    if wanted and len(vectors[0]) not in (0, wanted):
+        raise EmbeddingFailed(
+            f"The embeddings endpoint returned vectors of {len(vectors[0])} numbers, not {wanted}; set "
             "manuals.embeddings.dimensions to what the model can give, or to 0."
         )
-    return vectors
+    return [*vectors, *found.values()]

@@ -26,32 +26,29 @@ def pieces(title: str, crumbs: str, body: str) -> list[str]:
 
 
 class Section(NamedTuple):
-    """A row of the index, which is at `line` of `path`, and texts of it that are to be embedded."""
+    """A row of the index, and texts of it that are to be embedded."""
 
     id: int
-    path: str
-    line: int
     texts: Sequence[str]
 
 
 def sections(connection: sqlite3.Connection, manual: int, after: int) -> list[Section]:
     """Return the first rows of a manual whose ids are above `after`, with the texts that are embedded of them."""
-    return _sections(connection, manual, f"words.rowid > {int(after)} ORDER BY words.rowid LIMIT {_AT_ONCE}")
+    return _sections(connection, manual, f"rowid > {int(after)} ORDER BY rowid LIMIT {_AT_ONCE}")
 
 
 def pieces_of(connection: sqlite3.Connection, manual: int, ids: Iterable[int]) -> dict[int, list[str]]:
     """Return the texts that are embedded of rows of a manual, by the ids of the rows."""
     numbers = ",".join(str(int(each)) for each in ids)
-    return {each.id: list(each.texts) for each in _sections(connection, manual, f"words.rowid IN ({numbers})")}
+    return {each.id: list(each.texts) for each in _sections(connection, manual, f"rowid IN ({numbers})")}
 
 
 def _sections(connection: sqlite3.Connection, manual: int, which: str) -> list[Section]:
     found = connection.execute(
-        "SELECT words.rowid, path, line, title, crumbs, substr(text, 1, ?) "  # noqa: S608  # numbers
-        f"FROM words_{manual} AS words JOIN file ON file.id = words.file WHERE {which}",
+        f"SELECT rowid, title, crumbs, substr(text, 1, ?) FROM words_{manual} WHERE {which}",  # noqa: S608  # numbers
         (PIECE * MOST_PIECES,),
     )
-    return [Section(number, path, line, pieces(*row)) for number, path, line, *row in found]
+    return [Section(number, pieces(*row)) for number, *row in found]
 
 
 class Outstanding(NamedTuple):

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
-from responses_mcp.manuals.cancellation import POLL_SECONDS, CancellationCheck, FairLock, unchecked
+from responses_mcp.manuals.cancellation import POLL_SECONDS, CancellationCheck, holding
 from responses_mcp.manuals.index.tokens import FORM
 
 log = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ class Store:
         # In memory for the only connection, else for opening and deleting the file. SQLite opens the journals by name a
         # little later than the file itself; if they were those of the next file, this process would cut the shared
         # memory that it uses.
-        self._lock = FairLock()
+        self._lock = threading.Lock()
         self._closed = False
         self._stalled: object = None  # how the file was when somebody last waited in vain
 
@@ -190,7 +190,7 @@ class Store:
         with self._idle_lock:
             ours = [file for _, file in self._idle]
         until = time.monotonic() + (_GIVEN_BACK if os.name == "nt" else 0)
-        with self._lock.hold(unchecked):
+        with self._lock:
             while self.path is not None and (not ours or self._file() in ours):  # else somebody has replaced it
                 self._close_idle()  # also what sibling threads have given back by now: Windows deletes no open file
                 try:
@@ -222,7 +222,7 @@ class Store:
 
     @contextmanager
     def _connection(self, check: CancellationCheck) -> Generator[sqlite3.Connection]:
-        with self._lock.hold(check) if self.path is None else nullcontext():
+        with holding(self._lock, check) if self.path is None else nullcontext():
             connection, file = self._take(check)
             try:
                 with _stoppable(connection, check):
@@ -247,7 +247,7 @@ class Store:
             return taken
         if self.path is None:
             return self._open(":memory:", check), _MEMORY
-        with self._lock.hold(check):
+        with holding(self._lock, check):
             return self._opened_at(self.path, check)
 
     def _opened_at(self, path: Path, check: CancellationCheck) -> tuple[sqlite3.Connection, _File | None]:

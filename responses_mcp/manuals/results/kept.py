@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import logging
-import math
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from operator import itemgetter, mul
-from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, TypeVar
 
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.words import normalise
 
 if TYPE_CHECKING:
     from responses_mcp.json_types import JsonObject
+    from responses_mcp.manuals.embeddings.vectors import Vector
     from responses_mcp.manuals.requests import FindRequest
     from responses_mcp.settings.model import CacheSettings
-
-log = logging.getLogger(__name__)
 
 _MOST_TRACES, _MOST_ANSWERS = 100, 500
 _KEPT_FOR: Final = 1800.0  # seconds
 
 Mode = Literal["bypass", "miss", "exact", "semantic", "guard_revalidate"]
-Vector = tuple[float, ...]
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -74,17 +70,6 @@ class Traces:
         return payload
 
 
-class Embedding(Protocol):
-    """Turns texts into vectors, so that a question asked in other words can be answered from the cache.
-
-    None is built in; a host brings its own.
-    """
-
-    def embed(self, text: str, /) -> Sequence[float]:
-        """Return the vector of `text`. Called in a worker thread; an exception means no vector."""
-        ...
-
-
 class Lookup(NamedTuple):
     """What the cache had: `payload` is set only when it can be answered as it is; `score` is the likeness, up to 1."""
 
@@ -117,30 +102,14 @@ class FindCache:
     `generation` stands for the state of the manual's index: those of another one are never answered.
     """
 
-    def __init__(self, settings: CacheSettings, now: Callable[[], float], embedding: Embedding | None = None) -> None:
+    def __init__(self, settings: CacheSettings, now: Callable[[], float]) -> None:
         self._settings = settings
-        self._embedding = embedding
         self._kept = _Kept[tuple[tuple[object, ...], str], _Answer](_MOST_ANSWERS, now)
 
     def bypassed(self, request: FindRequest) -> bool:
         """Tell whether `request` is neither answered from the cache nor stored."""
         wanted = self._settings.enabled if request.use_cache is None else request.use_cache
         return not wanted or request.include_claim_graph or request.only_unscanned_from_trace_id is not None
-
-    def vector(self, request: FindRequest) -> Vector | None:
-        """Return the question as a vector of length 1, or None without an embedding, or if it fails. May be slow.
-
-        It may be called in any thread.
-        """
-        if self._embedding is None or self.bypassed(request):
-            return None
-        try:
-            numbers = [float(each) for each in self._embedding.embed(normalise(request.query))]
-            length = math.hypot(*numbers)
-        except Exception:
-            log.warning("manuals: the embedding of the cache failed; searching instead", exc_info=True)
-            return None
-        return tuple(each / length for each in numbers) if length and math.isfinite(length) else None
 
     def lookup(
         self, request: FindRequest, generation: int, *, elapsed_ms: float, vector: Vector | None = None
@@ -159,8 +128,8 @@ class FindCache:
         if key not in good:
             mode, alike = "semantic", [(0.0, key)]
             for other, kept in good.items():
-                if other[0] == key[0] and vector and kept.vector and len(kept.vector) == len(vector):
-                    alike.append((sum(map(mul, kept.vector, vector)), other))
+                if other[0] == key[0] and vector and kept.vector and len(kept.vector.numbers) == len(vector.numbers):
+                    alike.append((kept.vector.cosine(vector), other))
             score, key = max(alike, key=itemgetter(0))
             if score < self._settings.sim_threshold or key not in good:
                 return Lookup("miss")

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from responses_mcp.errors import program
 from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
+from responses_mcp.manuals.embeddings.vectors import unpacked
 from responses_mcp.manuals.index.pieces import pieces_of
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.cancellation import CancellationCheck
-    from responses_mcp.manuals.embeddings.vectors import Question, Vectors
+    from responses_mcp.manuals.embeddings.vectors import Vector, Vectors
     from responses_mcp.manuals.search.ranking import Key, Ranking
 
 MOST_COMPARED: Final = 400  # candidates
@@ -29,7 +30,7 @@ class Meaning:
     `used` tells whether meaning had a part in the order, and `failure` why none or not all candidates were compared.
     """
 
-    def __init__(self, question: Question, vectors: Vectors, check: CancellationCheck) -> None:
+    def __init__(self, question: Vector, vectors: Vectors, check: CancellationCheck) -> None:
         self._question = question
         self._vectors = vectors
         self._check = check
@@ -56,7 +57,7 @@ class Meaning:
         for number, some in texts.items():
             self._check()
             if all(text in found for text in some):
-                cosines[keys[number]] = max(self._question.cosine(found[text]) for text in some)
+                cosines[keys[number]] = max(self._question.cosine(unpacked(found[text])) for text in some)
         self._lacking += len(keys) - len(cosines)
         if self._lacking:
             have = "candidate has" if self._lacking == 1 else "candidates have"

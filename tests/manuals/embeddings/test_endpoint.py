@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed
+from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed, vectors_of
 from responses_mcp.manuals.embeddings.endpoint import EmbeddingsEndpoint
 from responses_mcp.manuals.embeddings.provider import open_embedder, what_is_sent
 from responses_mcp.manuals.embeddings.word_vectors import WordVectors
@@ -97,8 +97,8 @@ HOSTILE = {
 @pytest.mark.parametrize("play", HOSTILE.values(), ids=HOSTILE)
 async def test_a_reply_that_is_not_what_was_asked_for_fails_and_is_not_asked_again(play: Reply) -> None:
     embedder, stub = endpoint(play)
-    with pytest.raises(EmbeddingFailed, match="The embeddings endpoint"):
-        await embedder.embed(["a", "b"])
+    with pytest.raises(EmbeddingFailed, match=r"The embedd(ings endpoint|er 'api text-embedding-3-small')"):
+        await vectors_of(embedder, ["a", "b"])
     assert len(stub.sent) == 1
 
 

@@ -1,7 +1,6 @@
 """The vectors on disk belong to texts: they outlive the index, and nothing of another length gets among them."""
 
 import math
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
-from responses_mcp.manuals.embeddings.vectors import Vectors, packed, question
+from responses_mcp.manuals.embeddings.vectors import Vectors, packed, question, unpacked
 from responses_mcp.manuals.index.pieces import MOST_PIECES, PIECE, Outstanding, Section, outstanding, pieces
 
 NUMBERS = st.floats(-1e30, 1e30).filter(lambda number: number == 0 or abs(number) > 1e-30)
@@ -29,7 +28,9 @@ def test_packed_vectors_are_as_alike_as_those_they_are_of(pair: tuple[list[float
     one, other = pair
     product = math.fsum(a * b for a, b in zip(one, other, strict=True))
     lengths = math.hypot(*one) * math.hypot(*other)
-    assert question(one).cosine(packed(other)) == pytest.approx(product / lengths if lengths else 0.0, abs=0.02)
+    assert question(one).cosine(unpacked(packed(other))) == pytest.approx(
+        product / lengths if lengths else 0.0, abs=0.02
+    )
 
 
 def test_texts_have_the_vectors_that_were_kept_for_them_in_whichever_process(vectors: Vectors, tmp_path: Path) -> None:
@@ -48,23 +49,13 @@ def test_vectors_of_another_length_are_neither_kept_nor_compared(vectors: Vector
     assert list(vectors.of(["a", "b"], unchecked)) == ["a"]
 
 
-def test_one_process_at_a_time_has_the_turn_and_its_probe_leaves_nothing(vectors: Vectors, tmp_path: Path) -> None:
-    with closing(Vectors(tmp_path / "a.vectors")) as other:
-        assert vectors.take_turn(unchecked)
-        assert not other.take_turn(unchecked)
-        vectors.give_turn_back()
-        assert other.take_turn(unchecked)
-    with closing(sqlite3.connect(tmp_path / "a.vectors")) as connection:
-        assert connection.execute("SELECT count(*) FROM vector").fetchone() == (0,)
-
-
 def test_a_broken_file_is_made_anew_and_a_place_that_cannot_be_used_is_told(vectors: Vectors, tmp_path: Path) -> None:
     (tmp_path / "a.vectors").write_bytes(b"broken" * 1000)
     vectors.keep({"a": [1.0]}, unchecked)
     assert list(vectors.of(["a"], unchecked)) == ["a"]
     (tmp_path / "file").touch()
     with pytest.raises(EmbeddingFailed, match=r"cannot be kept \(.*\); make room, or set manuals.index_dir"):
-        Vectors(tmp_path / "file" / "a.vectors").take_turn(unchecked)
+        Vectors(tmp_path / "file" / "a.vectors").of(["a"], unchecked)
 
 
 # Texts, and what they cost
@@ -78,4 +69,4 @@ def test_a_row_has_a_text_at_least_and_a_long_one_the_first_few_pieces() -> None
 
 
 def test_tokens_are_a_quarter_of_an_alphabet_and_all_of_japanese() -> None:
-    assert outstanding([Section(1, "a.md", 1, ["abcd" * 10, "鍵の更新"])]) == Outstanding(1, 14)
+    assert outstanding([Section(1, ["abcd" * 10, "鍵の更新"])]) == Outstanding(1, 14)

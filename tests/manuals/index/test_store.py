@@ -5,7 +5,6 @@ import random
 import sqlite3
 import stat
 import threading
-import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -119,28 +118,6 @@ def test_threads_that_open_a_new_index_at_once_open_the_same(path, opened) -> No
 
 
 # In memory
-
-
-def test_in_memory_who_asked_first_is_first(opened) -> None:
-    store = opened(None)
-    order: list[str] = []
-    threads = []
-
-    def work(name: str, asking: threading.Event) -> None:
-        asking.set()
-        with store.writing(unchecked):
-            order.append(name)
-
-    with store.writing(unchecked):
-        for name in "abcde":
-            asking = threading.Event()
-            threads.append(threading.Thread(target=work, args=(name, asking)))
-            threads[-1].start()
-            asking.wait(5)
-            time.sleep(0.02)  # it is in the queue a moment later
-    for thread in threads:
-        thread.join(10)
-    assert order == list("abcde")
 
 
 # Closing

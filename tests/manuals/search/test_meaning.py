@@ -1,8 +1,7 @@
 """Searches that compare meaning, through `Manuals`: what rises, what is asked for, and what happens when that fails."""
 
 import sqlite3
-import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,7 @@ import trio
 
 from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed
 from responses_mcp.manuals.embeddings.endpoint import EmbeddingsEndpoint
-from responses_mcp.manuals.embeddings.vectors import packed
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.index.pieces import pieces
 from responses_mcp.manuals.index.store import index_path
 from responses_mcp.manuals.requests import FindRequest, HitsRequest, SearchRequest
 from responses_mcp.manuals.service import Manuals
@@ -24,9 +21,6 @@ from responses_mcp.settings.model import EmbeddingsSettings, ManualsSettings, Op
 from responses_mcp.testing import FakeApi, Hang, Json, open_fake_api
 from responses_mcp.testing.client import connected_client
 from tests.manuals.embeddings.stub import StubEmbedder, fail
-from tests.manuals.test_service import limit
-
-__all__ = ["limit"]
 
 WAIT = 20.0  # seconds; a bound for a stuck machine, not an expectation
 TIMES = Times(
@@ -198,6 +192,16 @@ async def test_a_result_that_was_not_compared_is_not_kept_for_the_same_question(
         assert modes == ["miss", "miss", "miss", "exact"]
 
 
+async def test_a_question_that_means_the_same_is_answered_from_the_cache(root: Path) -> None:
+    async with opened(root, embedder()) as manuals:
+        await manuals.index("shop")
+        await manuals.embed("shop")
+        first, applied = await found(manuals, "renew the certificate", use_cache=True)
+        assert applied["sem_cache_mode"] == "miss"
+        again, applied = await found(manuals, "prolong the credential", use_cache=True)
+        assert (again, applied["sem_cache_mode"], applied["sem_cache_score"]) == (first, "semantic", 1.0)
+
+
 async def test_each_model_has_vectors_of_its_own_and_those_of_another_length_stay_as_they_are(root: Path) -> None:
     async with opened(root, embedder()) as manuals:
         await manuals.index("shop")
@@ -223,36 +227,6 @@ async def test_each_model_has_vectors_of_its_own_and_those_of_another_length_sta
         assert stored(root) == 16
 
 
-async def test_vectors_are_removed_a_month_after_their_texts_and_those_of_texts_that_came_back_stay(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def embedded() -> int:
-        async with opened(root, embedder()) as manuals:
-            await manuals.index("shop")
-            return await manuals.embed("shop")
-
-    assert await embedded() == 8
-    away = root.parent / "away.md"
-    (root / "shop/0.md").unlink()
-    (root / "shop/1.md").write_text(page("Page 1", "other text"), encoding="utf-8")
-    (root / "shop/2.md").rename(away)
-    assert await embedded() == 1
-    assert stored(root) == 9
-    away.rename(root / "shop/2.md")
-    (root / "shop/new.md").write_text(page("New", "text"), encoding="utf-8")
-    assert await embedded() == 1
-    real = time.time
-    monkeypatch.setattr(time, "time", lambda: real() + 31 * 86_400)
-    (root / "other").mkdir()
-    (root / "other/a.md").write_text(page("A", "text"), encoding="utf-8")
-    assert await embedded() == 0
-    assert stored(root) == 10, "what a manual that is not indexed has is not known"
-    (root / "other/a.md").unlink()
-    (root / "other").rmdir()
-    assert await embedded() == 0
-    assert stored(root) == 8
-
-
 async def test_vectors_outlive_the_index_and_files_that_go_and_come_back_under_another_name(root: Path) -> None:
     stub = embedder()
     async with opened(root, stub) as manuals:
@@ -272,54 +246,20 @@ async def test_vectors_outlive_the_index_and_files_that_go_and_come_back_under_a
 
 
 @pytest.mark.parametrize("use", ["nobody", "another process", "a newer version", "other manuals"])
-async def test_a_new_index_takes_the_place_of_older_ones_that_nobody_uses_with_their_vectors(
-    root: Path, use: str
-) -> None:
+async def test_a_new_index_takes_the_place_of_older_ones_that_nobody_uses(root: Path, use: str) -> None:
     ours = index_path(root.parent / "index", root)
     older = ours.with_name(f"{ours.name[:24]}-8004.sqlite3")
     if use in ("a newer version", "other manuals"):
         older = ours.with_name(f"{ours.name[:24]}-99004.sqlite3" if use == "a newer version" else "0-8004.sqlite3")
     older.parent.mkdir()
-    stub = embedder()
-    texts = [*pieces("Second", "", f"renew the certificate {SAME_MEANING}".rstrip())]
-    data = b"".join(map(packed, await stub.embed(texts)))
     with closing(sqlite3.connect(older, isolation_level=None)) as holder:
-        for statement in (
-            "PRAGMA journal_mode = WAL",
-            "CREATE TABLE manual (id, name)",
-            "INSERT INTO manual VALUES (7, 'shop')",
-            "CREATE TABLE model (id, name, dimensions)",
-            "INSERT INTO model VALUES (1, 'stub 1', 64)",
-            "CREATE TABLE vector (section, model, data)",
-            "CREATE VIRTUAL TABLE words_7 USING fts5(title, crumbs, text)",
-        ):
-            holder.execute(statement)
-        row = ("Second", "", f"renew the certificate {SAME_MEANING}".rstrip())
-        holder.execute("INSERT INTO words_7 (rowid, title, crumbs, text) VALUES (3, ?, ?, ?)", row)
-        holder.execute("INSERT INTO vector VALUES (3, 1, ?)", (data,))
+        holder.execute("PRAGMA journal_mode = WAL")
+        holder.execute("CREATE TABLE manual (id, name)")
         if use != "another process":
             holder.close()
-        async with opened(root, stub) as manuals:
+        async with opened(root, None) as manuals:
             await manuals.index("shop")
-            assert (await manuals.outstanding("shop")).sections == (7 if use == "nobody" else 8)
         assert older.exists() == (use != "nobody")
-
-
-async def test_a_manual_that_is_being_filled_is_filled_by_nobody_else(root: Path) -> None:
-    stub, second = embedder(), embedder()
-    async with opened(root, stub) as manuals, opened(root, second) as others:
-        await manuals.index("shop")
-
-        async def meanwhile() -> None:
-            stub.before = trio.lowlevel.checkpoint
-            with pytest.raises(ManualsError, match="Another process is making vectors for these manuals") as caught:
-                await others.embed("shop")
-            assert caught.value.code == "conflict"
-
-        stub.before = meanwhile
-        assert await manuals.embed("shop") == 8
-        assert await others.embed("shop") == 0
-        assert second.asked == []
 
 
 async def test_two_fills_of_one_program_take_turns(root: Path) -> None:
@@ -336,19 +276,6 @@ async def test_two_fills_of_one_program_take_turns(root: Path) -> None:
             nursery.start_soon(fill)
         assert sorted(done) == [0, 8]
         assert len(stub.texts) == 8
-
-
-async def test_a_fill_that_was_cancelled_or_failed_leaves_the_manuals_to_the_next(root: Path) -> None:
-    stub = embedder()
-    async with opened(root, stub) as manuals, opened(root, embedder()) as others:
-        await manuals.index("shop")
-        stub.before = fail
-        with pytest.raises(EmbeddingFailed):
-            await manuals.embed("shop")
-        stub.before = trio.sleep_forever
-        with trio.move_on_after(0.05):
-            await manuals.embed("shop")
-        assert await others.embed("shop") == 8
 
 
 async def test_a_section_that_changes_while_it_is_embedded_gets_a_vector_of_its_new_text(root: Path) -> None:
@@ -432,19 +359,6 @@ async def test_what_was_embedded_before_a_failure_is_not_sent_again(root: Path) 
         reports: list[int] = []
         assert await manuals.embed("shop", on_progress=reports.append) == 208 - done == len(again.texts)
         assert reports[-1] == 208 - done
-
-
-async def test_where_no_batch_could_be_kept_nothing_is_sent(root: Path, limit: Callable[[int], None]) -> None:
-    stub = embedder()
-    async with opened(root, stub) as manuals:
-        await manuals.index("shop")
-        assert (await manuals.outstanding("shop")).sections == 8
-        limit(1)
-        with pytest.raises(EmbeddingFailed, match=r"database or disk is full\); make room"):
-            await manuals.embed("shop")
-    assert stub.asked == []
-    async with opened(root, stub) as manuals:
-        assert await manuals.embed("shop") == 8
 
 
 async def test_without_an_embedder_there_is_nothing_to_fill(root: Path) -> None:
