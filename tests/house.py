@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "logs": {"errors", "secrets"},
     "settings": {"errors", "secrets"},
     "protocol": {"json_types", "trace_context"},
-    "usage": {"errors", "json_types", "settings.model", "state_file"},
+    "usage": {"errors", "json_types", "sanitization", "settings.model", "state_file"},
     "toolsets": {
         *("errors", "json_types", "room", "sanitization", "settings.model"),
         *("protocol.exchange", "protocol.jsonrpc", "protocol.revisions"),

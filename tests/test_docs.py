@@ -359,7 +359,7 @@ def test_all_that_is_left_on_disk_is_named_on_the_page_about_installing(tmp_path
     assert [row[0].split("`")[1] for row in named if "`" in row[0]] == [
         "HASH-VERSION.sqlite3",
         "research.sqlite3",
-        "ledger.sqlite3",
+        "usage.sqlite3",
         "NAME.bak",
         "config.yaml",
     ]

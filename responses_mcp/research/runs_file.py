@@ -23,7 +23,7 @@ from responses_mcp.errors import ResponsesMcpError
 from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.responses_api.background import ENDED, usable_id
 from responses_mcp.responses_api.response.streaming import decode
-from responses_mcp.state_file import OF_FILE, StateFile, is_broken, open_to_read
+from responses_mcp.state_file import OF_FILE, StateFile, open_to_read
 
 FILE: Final = "research.sqlite3"
 OLDER: Final = "runs.sqlite3"
@@ -99,8 +99,8 @@ _FLAGS: Final = tuple(field.name for field in fields(Row) if field.type == "bool
 _GIVEN: Final = ", ".join(f":{name}" for name in _COLUMNS)
 _WRITE: Final = f"INSERT OR REPLACE INTO run ({', '.join(_COLUMNS)}) VALUES ({_GIVEN})"  # noqa: S608
 _TABLES: Final = (
-    f"CREATE TABLE run ({', '.join(_COLUMNS)}, PRIMARY KEY (id)) WITHOUT ROWID",
-    "CREATE INDEX run_created ON run (account, created)",
+    f"CREATE TABLE IF NOT EXISTS run ({', '.join(_COLUMNS)}, PRIMARY KEY (id)) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS run_created ON run (account, created)",
 )
 _IN_OLDER: Final = {"effort": "''", "label": "question", "sent": "created", "kept": "durable", "digest": "''"}
 
@@ -178,8 +178,8 @@ class RunsFile:
         try:
             with self._connected() as connection:
                 rows = _select(connection, where, values)
-        except RunsFileUnusable as error:
-            found = None if is_broken(error.__cause__) else _read_only(self.path, _COLUMNS, where, values)
+        except RunsFileUnusable:
+            found = _read_only(self.path, _COLUMNS, where, values)
             if found is None:
                 raise
             rows = found
@@ -202,8 +202,6 @@ class RunsFile:
                 connection.execute("PRAGMA secure_delete = ON")
                 yield connection
         except (OSError, sqlite3.Error, ValueError) as error:  # the last of a text, in the file or for it
-            if not isinstance(error, OSError):
-                self._file.failed(error)
             raise RunsFileUnusable(
                 f"The file of runs cannot be used ({getattr(error, 'strerror', None) or error}), so no run can start; "
                 f"check the folder that research.state_dir (RESEARCH_STATE_DIR) names ({self.path.parent})."

@@ -1,8 +1,4 @@
-"""What one call of the API used: counted from each Response that came back, whatever is in it.
-
-If one count of tokens is impossible, none of its Response is believed, and the call counts as an estimate. A server can
-therefore not make a call cheaper by such a number, nor a sum endless.
-"""
+"""What one call of the API used: counted from each Response that came back, whatever is in it."""
 
 from __future__ import annotations
 
@@ -13,10 +9,8 @@ from responses_mcp.json_types import JsonObject, as_object, objects
 from responses_mcp.settings.model import SERVICE_TIERS
 from responses_mcp.usage.models import PriceList, Usage
 
-MOST_TOKENS: Final = 100_000_000  # of one Response; the longest context has a hundredth of it
+MOST: Final = 100_000_000  # of what one Response counts; the longest context has a hundredth of it
 _MOST_ITEMS: Final = 10_000
-_OTHER_TIER: Final = "other"  # the API's own word may be the key, so it is not repeated; its price is not known
-
 
 UNSENT: Final = Usage()
 """What a call used that made no request."""
@@ -35,7 +29,8 @@ def usage_from(shown: JsonObject) -> Usage:
 class Call(NamedTuple):
     """What names a call in the ledger: its id, when it began in seconds since 1970, for whom, and its model.
 
-    From then on it `may_take` so many seconds; by default a week, the most that any setting allows.
+    From then on it `may_take` so many seconds; by default a week, the most that any setting allows. Calls of one `kind`
+    are expected to cost the same.
     """
 
     id: str
@@ -44,6 +39,7 @@ class Call(NamedTuple):
     model: str
     client: str | None = None
     may_take: float = 604_800.0
+    kind: str = ""
 
 
 class Bill:
@@ -86,57 +82,42 @@ class Bill:
         on, and an error in the stream, which has no id, says nothing about the response. A failed Response with output
         may be billed even if it counts zero tokens.
         """
-        counts = _counts(response)
+        usage = as_object(response.get("usage"))
+        is_counted = any(type(usage.get(name)) is int for name in ("input_tokens", "output_tokens", "total_tokens"))
+        used = self._priced(response, usage)
         failed, output = response.get("status") == "failed", response.get("output")
-        if counts is None or (failed and output and not any(counts)):
+        if not is_counted or (failed and output and not used.total_tokens):
             if failed and "id" in response and not response.get("usage") and not output:
                 self.not_billed()
             return
         self.not_billed()
-        self.usage = self.usage.plus(self._priced(response, *counts))
+        self.usage = self.usage.plus(used)
 
-    def _priced(self, response: JsonObject, read: int, wrote: int, total: int) -> Usage:
-        usage = as_object(response.get("usage"))
+    def _priced(self, response: JsonObject, usage: JsonObject) -> Usage:
         details = as_object(usage.get("input_tokens_details"))
-        reasoning = as_object(usage.get("output_tokens_details")).get("reasoning_tokens")
         billed = as_object(as_object(response.get("tool_usage")).get("web_search")).get("num_requests")
+        read, wrote = _count(usage.get("input_tokens")), _count(usage.get("output_tokens"))
         tier = response.get("service_tier")
         tier = tier.strip().lower() if isinstance(tier, str) else ""
         used = Usage(
             input_tokens=read,
-            cached_tokens=_count(details.get("cached_tokens"), read),
+            cached_tokens=min(_count(details.get("cached_tokens")), read),
             output_tokens=wrote,
-            reasoning_tokens=_count(reasoning, wrote),
-            total_tokens=total,
-            web_searches=_count(billed) if _is_count(billed, _MOST_ITEMS) else _ran(response, "web_search_call"),
+            reasoning_tokens=_count(as_object(usage.get("output_tokens_details")).get("reasoning_tokens")),
+            total_tokens=read + wrote or _count(usage.get("total_tokens")),
+            web_searches=_ran(response, "web_search_call") if billed is None else _count(billed),
             file_searches=_ran(response, "file_search_call"),
-            service_tier=(tier if tier in SERVICE_TIERS else _OTHER_TIER) if tier else self._wanted_tier,
+            service_tier=tier if tier in SERVICE_TIERS else self._wanted_tier,
             counted=True,
-            cache_write_tokens=_count(details.get("cache_write_tokens"), read),
+            cache_write_tokens=min(_count(details.get("cache_write_tokens")), read),
         )
         cost = self._prices.cost(self._model, used)
         return used._replace(cost_usd=cost, prices_as_of=None if cost is None else self._prices.as_of(self._model))
 
 
-def _counts(response: JsonObject) -> tuple[int, int, int] | None:
-    """Return the tokens read, written and together; None if the Response has none, or one that is impossible."""
-    usage = as_object(response.get("usage"))
-    read, wrote, total = (usage.get(name) for name in ("input_tokens", "output_tokens", "total_tokens"))
-    if not all(each is None or _is_count(each) for each in (read, wrote)):
-        return None
-    if read is None and wrote is None and not _is_count(total):
-        return None
-    read, wrote = read or 0, wrote or 0
-    return read, wrote, read + wrote or _count(total)
-
-
-def _is_count(value: Any, most: int = MOST_TOKENS) -> bool:
-    return type(value) is int and 0 <= value <= most
-
-
-def _count(value: Any, at_most: int = MOST_TOKENS) -> int:
-    """Return a count, no more than `at_most`; 0 for what is none."""
-    return min(value, at_most) if _is_count(value) else 0
+def _count(value: Any) -> int:
+    """Return a count of the API, 0 for what is none."""
+    return min(max(0, value), MOST) if type(value) is int else 0
 
 
 def _ran(response: JsonObject, kind: str) -> int:

@@ -1,10 +1,12 @@
-"""The ledger: a row for each call in an SQLite file, without any text of questions or answers.
+"""The ledger: a row for each call, without any text of questions or answers, in memory and in an SQLite file.
 
 A call gets its row, with the guess, before its request is sent; its cost replaces the guess. A row without an end
-counts its guess, so nothing is lost when a server is killed; the call counts as running for as long as it may take. All
-servers with the same folder keep the limit of the day together. Each write is one transaction in a worker thread, over
-a connection that stays open: closing the last one makes the disk wait twice. A disk that is full, hangs or holds
-something else costs a call at most two seconds twice, and its row, but no answer.
+counts its guess; its call counts as running for as long as it may take. The table in memory keeps the limits of a
+session, and that of the day where there is no file; all servers with the same file keep that of the day together.
+
+Each write to the file is one transaction in a worker thread, over a connection that stays open: closing the last one
+makes the disk wait twice. A disk that is full, hangs or holds something else costs a call two seconds twice, and its
+row, but no answer.
 """
 
 from __future__ import annotations
@@ -20,50 +22,47 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import trio
 
-from responses_mcp.errors import LimitReached
-from responses_mcp.state_file import OF_FILE, StateFile, identity, open_to_read
-from responses_mcp.usage.bill import Call
+from responses_mcp.state_file import StateFile, open_to_read
+from responses_mcp.usage.bill import UNSENT, Call
 from responses_mcp.usage.limits import NOTHING, Amount, require_room
 from responses_mcp.usage.models import Usage
 
 log = logging.getLogger(__name__)
 
 DAY: Final = 86_400  # seconds; days are those of UTC, as on the bill
-FILE: Final = "ledger.sqlite3"
+FILE: Final = "usage.sqlite3"
 KEPT_DAYS: Final = 400
 _PATIENCE: Final = 2.0  # seconds for one write
 _BUSY: Final = 1.5  # seconds, while another server writes
-_APPLICATION_ID: Final = 0x6F726D75  # "ormu"
-_VERSION: Final = 3
 _TABLES: Final = (
-    """CREATE TABLE calls (
+    """CREATE TABLE IF NOT EXISTS calls (
   id TEXT PRIMARY KEY, at INTEGER NOT NULL, tool TEXT NOT NULL, model TEXT NOT NULL, client TEXT,
-  tier TEXT, attempts INTEGER NOT NULL, input INTEGER NOT NULL, cached INTEGER NOT NULL, output INTEGER NOT NULL,
-  reasoning INTEGER NOT NULL, total INTEGER NOT NULL, searches INTEGER NOT NULL,
-  usd REAL,                  -- what is known of the cost
-  held REAL NOT NULL,        -- the guess for what is not known
-  settled INTEGER NOT NULL,  -- 0 while the call runs, 1 if its cost is known, 2 if it has ended without
-  response_id TEXT,
-  until INTEGER NOT NULL DEFAULT 0  -- when the call has ended in any case
+  kind TEXT NOT NULL,            -- of calls that cost alike
+  until INTEGER NOT NULL,        -- when the call has ended in any case
+  held REAL NOT NULL,            -- the guess for what is not known of the cost
+  held_tokens INTEGER NOT NULL,
+  settled INTEGER NOT NULL DEFAULT 0,  -- 0 while the call runs, 1 if its cost is known, 2 if it has ended without
+  usd REAL,                      -- what is known of the cost
+  tier TEXT, response_id TEXT, attempts INTEGER NOT NULL DEFAULT 0, searches INTEGER NOT NULL DEFAULT 0,
+  input INTEGER NOT NULL DEFAULT 0, cached INTEGER NOT NULL DEFAULT 0, output INTEGER NOT NULL DEFAULT 0,
+  reasoning INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0
 )""",
-    "CREATE INDEX calls_at ON calls (at)",
-    "CREATE UNIQUE INDEX calls_response ON calls (response_id)",
+    "CREATE INDEX IF NOT EXISTS calls_at ON calls (at)",
+    "CREATE UNIQUE INDEX IF NOT EXISTS calls_response ON calls (response_id)",
 )
-_UPGRADES: Final = {
-    1: ("ALTER TABLE calls ADD COLUMN response_id TEXT", _TABLES[2]),
-    2: ("ALTER TABLE calls ADD COLUMN until INTEGER NOT NULL DEFAULT 0",),
-}
 _COLUMNS: Final = {"day": "strftime('%Y-%m-%d', at, 'unixepoch')", "tool": "tool", "model": "model", "client": "client"}
 BY: Final = tuple(_COLUMNS)
-_AMOUNTS: Final = """SELECT NOT settled AND until > :now AS runs, count(*), 0, total(coalesce(usd, 0) + held)
-  FROM calls WHERE at >= :day AND at < :day + 86400 AND id != :id GROUP BY runs"""
-_INSERT: Final = """INSERT OR IGNORE INTO calls
-  VALUES (:id, :at, :tool, :model, :client, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, :guess, 0, NULL, :until)"""
+_AMOUNTS: Final = """SELECT NOT settled AND until > :now AS runs, count(*), sum(total + held_tokens),
+  total(coalesce(usd, 0) + held) FROM calls WHERE at >= :since AND at < :before AND id != :id GROUP BY runs"""
+_GUESS: Final = """SELECT 1, max(:tokens, coalesce(max(total), 0)), max(:usd, coalesce(max(usd), 0.0))
+  FROM calls WHERE kind = :kind AND settled = 1"""
+_INSERT: Final = """INSERT OR IGNORE INTO calls (id, at, tool, model, client, kind, until, held, held_tokens)
+  VALUES (:id, :at, :tool, :model, :client, :kind, :until, :usd, :tokens)"""
 _TWIN: Final = "SELECT 1 FROM calls WHERE response_id = ? AND id != ? AND settled = 1"
 _UPDATE: Final = """UPDATE OR REPLACE calls SET tier = :service_tier, attempts = :attempts, input = :input_tokens,
   cached = :cached_tokens, output = :output_tokens, reasoning = :reasoning_tokens, total = :total_tokens,
-  searches = :web_searches, usd = :usd, held = held * :unknown, settled = :state,
-  response_id = coalesce(:response_id, response_id)
+  searches = :web_searches, usd = :usd, held = held * :unknown, held_tokens = held_tokens * :uncounted,
+  settled = :state, response_id = coalesce(:response_id, response_id)
   WHERE id = :id AND (NOT settled OR (settled = 2 AND :state = 1))"""
 _ROWS: Final = """SELECT coalesce({0}, ''), count(*), sum(input), sum(cached), sum(output), sum(searches),
   total(usd) + total(held), total(held), sum(settled != 1 OR held > 0),
@@ -92,92 +91,92 @@ class Row(NamedTuple):
 
 
 class Ledger:
-    """The ledger in a folder, which is made by the first row. `in_thread` runs a function elsewhere."""
+    """The calls of a session, also in the file of `folder` if there is one, which is made by the first row.
 
-    def __init__(self, folder: str, in_thread: InThread | None = None) -> None:
-        self._file = StateFile(
-            path=Path(folder) / FILE,
-            name="the ledger",
-            tables=_TABLES,
-            application_id=_APPLICATION_ID,
-            version=_VERSION,
-            patience=_BUSY,
-            upgrades=_UPGRADES,
-        )
-        self._limiter = trio.CapacityLimiter(1)
-        self._in_thread = in_thread or partial(trio.to_thread.run_sync, abandon_on_cancel=True, limiter=self._limiter)
+    `limits` are those that are set, by name. `in_thread` runs a function elsewhere, by default in a worker thread.
+    """
+
+    def __init__(self, folder: str | None, limits: Mapping[str, float], in_thread: InThread | None = None) -> None:
+        self._of_day = {name: limit for name, limit in limits.items() if name.startswith("day_")}
+        self._of_session = {name: limit for name, limit in limits.items() if name not in self._of_day}
+        self._session = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        for statement in _TABLES:
+            self._session.execute(statement)
+        self._file = None if folder is None else _file_in(folder)
+        limiter = trio.CapacityLimiter(1)
+        self._in_thread = in_thread or partial(trio.to_thread.run_sync, abandon_on_cancel=True, limiter=limiter)
         self._database: sqlite3.Connection | None = None
-        self._found: tuple[int, int] | None = None  # the file that it is of
-        self._hangs = False
+        self._found: int | None = None  # the file that it is of
         self._warned = False
 
-    async def admit(self, call: Call, guess: Amount, limits: Mapping[str, float]) -> bool:
-        """Write the row of a call with its guess; return False if the ledger cannot be used.
+    async def admit(self, call: Call, guess: Amount) -> None:
+        """Write the row of a call with what it is expected to need, no less than the dearest of its kind so far.
 
-        Raises `LimitReached` if the limits of the day leave no room. A call that is cancelled meanwhile may have a row.
+        Raises `LimitReached` if the limits leave no room; then, and after a cancel, the call has no row.
         """
-        return await self._use(partial(self._write, partial(_admit, call=call, guess=guess, limits=limits)))
+        guess = Amount(*self._session.execute(_GUESS, _row(call, guess)).fetchone())
+        _admit(self._session, call, guess, self._of_session)
+        admit = partial(_admit, call=call, guess=guess, limits=self._of_day)
+        try:
+            if not await self._use(admit):
+                admit(self._session)
+        except BaseException:  # also a cancel, after which the file may have the row
+            await self.settle(call, UNSENT)  # noqa: ASYNC102  # shielded, and bounded, within
+            raise
 
-    async def settle(self, call: Call, usage: Usage, guess: Amount, response_id: str | None) -> None:
-        """Write what a call used. `guess` is for a call that has no row yet."""
+    async def settle(self, call: Call, usage: Usage, response_id: str | None = None) -> None:
+        """Write what a call used; waits two seconds at most. A call that made no request loses its row."""
+        held = self._session.execute("SELECT 1, held_tokens, held FROM calls WHERE id = ?", (call.id,)).fetchone()
+        settle = partial(_settle, call=call, usage=usage, response_id=response_id)
+        settle(self._session)
         with trio.CancelScope(shield=True):  # which `_use` bounds
-            work = partial(_settle, call=call, usage=usage, guess=guess, response_id=response_id)
-            await self._use(partial(self._write, work))
+            await self._use(partial(settle, guess=Amount(*held) if held else NOTHING))
 
     async def aclose(self) -> None:
         """Close the file, which later writes open again."""
-        if self._database is not None:
-            with trio.CancelScope(shield=True):  # as above
-                await self._use(self._close)
+        with trio.move_on_after(_PATIENCE, shield=True):
+            if self._database is not None:
+                await self._in_thread(self._close)
 
-    async def _use(self, work: Callable[[], Any]) -> bool:
-        if self._hangs and self._limiter.borrowed_tokens:
+    async def _use(self, work: Callable[[sqlite3.Connection], None]) -> bool:
+        """Do `work` in one transaction in the file; return False where there is none, or it cannot be used."""
+        if self._file is None:
             return False
-        with trio.move_on_after(_PATIENCE) as patience:
+        why = "the disk is too slow"
+        with trio.move_on_after(_PATIENCE):
             try:
-                return bool(await self._in_thread(work))
-            except RuntimeError:
-                self._warn("there is no thread left")
-        self._hangs = patience.cancelled_caught
-        if self._hangs:
-            self._warn("the disk is too slow")
+                await self._in_thread(partial(self._write, self._file, work))
+            except (OSError, RuntimeError, ValueError, sqlite3.Error) as error:  # the next rows may fare better
+                why = getattr(error, "strerror", None) or str(error)
+            else:
+                return True
+        if not self._warned:
+            self._warned = True
+            log.warning("usage: the ledger %s cannot be used (%s); calls are not recorded.", self._file.path, why)
         return False
 
-    def _write(self, work: Callable[[sqlite3.Connection], None]) -> bool:
-        """Do `work` in one transaction, in the file that is at the path by now."""
+    def _write(self, file: StateFile, work: Callable[[sqlite3.Connection], None]) -> None:
+        if self._database is not None and _inode(file.path) != self._found:  # it was moved aside, or deleted
+            self._close()
+        if self._database is None:
+            self._database, self._found = file.opened(), _inode(file.path)
         try:
-            found = identity(self._file.path)
-            if found is None or found != self._found:  # it was moved aside, or deleted
-                self._close()
-            if self._database is None:
-                self._database, self._found = self._file.opened(), found
             self._database.execute("BEGIN IMMEDIATE")
             with self._database:  # which commits, or rolls back
                 work(self._database)
-        except LimitReached:
-            raise
-        except Exception as error:  # noqa: BLE001  # whatever it is, the next rows may fare better
+        except sqlite3.Error:
             self._close()
-            reason = getattr(error, "strerror", None) or type(error).__name__
-            self._warn(str(error) if isinstance(error, sqlite3.Error) else reason)
-            self._file.failed(error)
-            return False
-        return True
+            raise
 
     def _close(self) -> None:
         database, self._database = self._database, None
         if database is not None:
-            with suppress(sqlite3.Error):
-                database.close()
+            database.close()
 
     def __del__(self) -> None:
         """Close what a host has not closed, or what was opened again behind that."""
         self._close()
-
-    def _warn(self, why: str) -> None:
-        if not self._warned:
-            self._warned = True
-            log.warning("usage: the ledger %s cannot be used (%s); calls are not recorded.", self._file.path, why)
+        self._session.close()
 
 
 def read_ledger(folder: str, *, days: int, by: str, now: float | None = None) -> list[Row] | None:
@@ -185,45 +184,64 @@ def read_ledger(folder: str, *, days: int, by: str, now: float | None = None) ->
 
     Raises `sqlite3.Error` or `OSError` if the file cannot be read or is of a newer version.
     """
-    path = Path(folder) / FILE
-    if not path.exists():
+    file = _file_in(folder)
+    if not file.path.exists():
         return None
     today = int(time.time() if now is None else now) // DAY * DAY
     order = "1" if by == "day" else "7 DESC, 2 DESC, 1"
-    with closing(open_to_read(path, _BUSY)) as database:
-        [(program, version, tables)] = database.execute(OF_FILE)
-        if not tables:
+    with closing(open_to_read(file.path, _BUSY)) as database:
+        if not file.is_made(database):
             return None
-        if program != _APPLICATION_ID:
-            raise sqlite3.DatabaseError("it belongs to another program")
-        if version > _VERSION:
-            raise sqlite3.DatabaseError("it is of a newer version of this program")
         oldest = today - (days - 1) * DAY
         found = database.execute(_ROWS.format(_COLUMNS[by], order), (oldest,)).fetchall()
     return [Row(*row) for row in found]
 
 
-def _admit(database: sqlite3.Connection, *, call: Call, guess: Amount, limits: Mapping[str, float]) -> None:
+def _file_in(folder: str) -> StateFile:
+    return StateFile(
+        path=Path(folder) / FILE,
+        name="the ledger",
+        tables=_TABLES,
+        application_id=0x6F726D74,  # "ormt"
+        version=1,
+        patience=_BUSY,
+    )
+
+
+def _admit(database: sqlite3.Connection, call: Call, guess: Amount, limits: Mapping[str, float]) -> None:
+    """Write the row of a call if limits, all of the day or all of the session, leave room for it."""
     if limits:
-        day = {"day": int(call.at) // DAY * DAY, "now": call.at, "id": call.id}
-        amounts = {runs: Amount(*rest) for runs, *rest in database.execute(_AMOUNTS, day)}
+        today = int(call.at) // DAY * DAY
+        where: dict[str, object] = {"since": 0, "before": 1 << 62, "now": 0, "id": call.id}  # the whole session
+        if "day_cost_usd" in limits:
+            where |= {"since": today, "before": today + DAY, "now": call.at}
+        amounts = {runs: Amount(*rest) for runs, *rest in database.execute(_AMOUNTS, where)}
         require_room(limits, guess, spent=amounts.get(0, NOTHING), held=amounts.get(1, NOTHING))
     database.execute(_INSERT, _row(call, guess))
 
 
-def _settle(database: sqlite3.Connection, *, call: Call, usage: Usage, guess: Amount, response_id: str | None) -> None:
+def _settle(
+    database: sqlite3.Connection, call: Call, usage: Usage, response_id: str | None, guess: Amount | None = None
+) -> None:
+    """Write what a call used; `guess` is for one that may have no row yet."""
+    if guess is not None:
+        database.execute(_INSERT, _row(call, guess))
     if not usage.attempts:
         database.execute("DELETE FROM calls WHERE id = ? AND settled != 1", (call.id,))
-        return
-    if response_id is not None and database.execute(_TWIN, (response_id, call.id)).fetchone():
+    elif response_id is not None and database.execute(_TWIN, (response_id, call.id)).fetchone():
         database.execute("DELETE FROM calls WHERE id = ?", (call.id,))
-        return
-    database.execute(_INSERT, _row(call, guess))
-    is_free = not usage.counted and not usage.unknown  # it was refused
-    known = {"usd": 0.0 if is_free else usage.cost_usd, "unknown": usage.unknown, "state": 2 if usage.unknown else 1}
-    database.execute(_UPDATE, {**usage._asdict(), **known, "response_id": response_id, "id": call.id})
-    database.execute("DELETE FROM calls WHERE at < ?", (int(call.at) - KEPT_DAYS * DAY,))
+    else:
+        is_free = not usage.counted and not usage.unknown  # it was refused
+        known = {"usd": 0.0 if is_free else usage.cost_usd, "unknown": usage.unknown, "state": 1 + bool(usage.unknown)}
+        database.execute(_UPDATE, {**usage._asdict(), **known, "response_id": response_id, "id": call.id})
+        database.execute("DELETE FROM calls WHERE at < ?", (int(call.at) - KEPT_DAYS * DAY,))
+
+
+def _inode(path: Path) -> int | None:
+    with suppress(OSError):
+        return path.stat().st_ino
+    return None
 
 
 def _row(call: Call, guess: Amount) -> dict[str, object]:
-    return {**call._asdict(), "at": int(call.at), "until": int(call.at + call.may_take) + 1, "guess": guess.usd}
+    return {**call._asdict(), **guess._asdict(), "at": int(call.at), "until": int(call.at + call.may_take) + 1}

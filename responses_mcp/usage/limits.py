@@ -8,7 +8,7 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from responses_mcp.errors import LimitReached
@@ -26,21 +26,6 @@ class Amount(NamedTuple):
 
 
 NOTHING: Final = Amount()
-
-
-def total(amounts: Iterable[Amount]) -> Amount:
-    """Return all amounts together."""
-    return Amount(*map(sum, zip(NOTHING, *amounts, strict=True)))
-
-
-def without(whole: Amount, part: Amount) -> Amount:
-    """Return what is left of an amount."""
-    return Amount(whole.calls - part.calls, whole.tokens - part.tokens, whole.usd - part.usd)
-
-
-def dearest(one: Amount, other: Amount) -> Amount:
-    """Return the larger number of each kind."""
-    return Amount(max(one.calls, other.calls), max(one.tokens, other.tokens), max(one.usd, other.usd))
 
 
 def require_room(limits: Mapping[str, float], guess: Amount, spent: Amount, held: Amount) -> None:

@@ -12,6 +12,7 @@ from responses_mcp.settings.model import LimitSettings
 from responses_mcp.testing import Error
 from responses_mcp.usage.meter import Meter
 from tests.research.upstream import ended, researching, settings_for, slow
+from tests.usage.test_ledger import counted
 
 pytestmark = pytest.mark.clock("virtual")
 
@@ -36,10 +37,9 @@ async def test_what_a_run_used_counts_when_it_has_ended_and_is_held_until_then(t
     async with researching(upstream, tmp_path, settings=settings, meter=meter) as research:
         run = await research.start("one?")
         await trio.sleep(1)
-        assert meter.spent.tokens == 0
+        assert counted(meter)[0].tokens == 0
         await ended(research, run)
-    assert meter.spent.tokens == 9245
-    assert meter.spent.calls == 1
+    assert counted(meter)[0][:2] == (1, 9245)
 
 
 async def test_a_run_that_may_be_worked_on_behind_a_failure_counts_as_what_it_had_reserved(tmp_path: Path) -> None:
