@@ -1,7 +1,7 @@
 """Where log lines go: stderr, and a file when debugging says so; never stdout (spec 8.1).
 
 A client that does not drain our stderr must not stop us: a daemon thread writes each stream, and lines beyond a bound
-are dropped and counted. A signal may interrupt `SimpleQueue.put`. `logging.handlers` would cost a start 5 ms.
+are dropped. A signal may interrupt `SimpleQueue.put`. `logging.handlers` would cost a start 5 ms.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from queue import SimpleQueue
 from responses_mcp.errors import PROGRAM, exhausted
 from responses_mcp.secrets import Redactor
 
-MAX_WAITING_BYTES = 8 * 1024 * 1024  # beside one line, which may be of any size
+MAX_WAITING = 2_000  # lines
 FLUSH_SECONDS = 0.2
 
 _root = logging.getLogger("responses_mcp")
@@ -36,8 +36,6 @@ class LogHandler(logging.Handler):
         self.setFormatter(logging.Formatter(form))
         self._stream, self._redact = stream, redact
         self._lines = SimpleQueue[bytes | None]()  # None ends it
-        self._taken, self._dropped = 0, 0  # bytes and lines; only `put` counts them
-        self._written, self._told = 0.0, 0  # of these; only the thread counts them, so no lock is needed
         self._thread = threading.Thread(target=self._write_lines, name="responses-mcp-log", daemon=True)
         _root.addHandler(self)
 
@@ -49,11 +47,7 @@ class LogHandler(logging.Handler):
 
     def put(self, line: bytes) -> None:
         """Queue a line as it is. The first one starts the thread. Raises RuntimeError if there is no thread left."""
-        waiting = self._taken - self._written
-        if waiting and waiting + len(line) > MAX_WAITING_BYTES:
-            self._dropped += 1
-        else:
-            self._taken += len(line)
+        if self._lines.qsize() < MAX_WAITING:
             self._lines.put(line)
         if self._thread.ident is None:
             self._thread.start()
@@ -61,27 +55,22 @@ class LogHandler(logging.Handler):
     def close(self) -> None:
         """Log nothing from now on. What is queued is written, for at most 0.2 s."""
         _root.removeHandler(self)
-        if not self._taken:  # a thread that began now could meet the interpreter's end, and would print that
+        if self._thread.ident is None:  # one that began now could meet the interpreter's end, and would print that
             self._stream.close()
         else:
-            with suppress(RuntimeError):  # where there is no thread, none is waited for
-                self.put(b"")  # behind which the number of dropped lines is told
-                self._lines.put(None)
-                self._thread.join(FLUSH_SECONDS)
+            self._lines.put(None)
+            self._thread.join(FLUSH_SECONDS)
         super().close()
 
     def _write_lines(self) -> None:
         with suppress(OSError, ValueError), self._stream:  # the reader is gone, or the disk is full
             while (line := self._lines.get()) is not None:
-                more, self._told = self._dropped - self._told, self._dropped
-                rest = memoryview(line + (b"(%d lines dropped: nobody read them)\n" % more if more else b""))
+                rest = memoryview(line)
                 while rest:
                     count = self._stream.write(rest)
                     if count is None:  # somebody made it non-blocking, and it is full
                         select.select((), (self._stream,), ())
                     rest = rest[count or 0 :]
-                self._written += len(line)
-        self._written = -float("inf")  # no room for more
 
 
 def configure(*, debug: bool, debug_file: str | None, redact: Redactor, shown: str | None = None) -> ExitStack:
@@ -114,20 +103,16 @@ def configure(*, debug: bool, debug_file: str | None, redact: Redactor, shown: s
 
 
 def _open_to_append(path: Path) -> RawIOBase:
-    """Open a file that nobody else can read. Raises OSError, and ValueError for one that must not be written to."""
+    """Open a file, which nobody else can read if it is new. Raises OSError, and ValueError for one of the protocol."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Without O_NONBLOCK, opening a pipe would wait for its reader; without O_NOCTTY, a terminal could become ours.
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     with ExitStack() as refused:
         file = refused.enter_context(open(os.open(path, flags, 0o600), "ab", buffering=0))  # noqa: PTH123
         status = os.fstat(file.fileno())
-        is_device = stat.S_ISCHR(status.st_mode)  # others may need it, and the null device may be anything
+        is_device = stat.S_ISCHR(status.st_mode)  # the null device may be any of them
         for number, stream in enumerate((sys.__stdin__, sys.__stdout__, sys.__stderr__)):
             if file.isatty() or (stream and not is_device and os.path.samestat(status, os.fstat(number))):
                 raise ValueError("it is a terminal or a standard stream, which are for the protocol")
-        if sys.platform != "win32" and not is_device:
-            if status.st_uid != os.geteuid():
-                raise ValueError("it belongs to another user, who could read it")
-            os.fchmod(file.fileno(), 0o600)
         refused.pop_all()
     return file
