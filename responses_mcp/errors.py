@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast
 
 PROGRAM: Final = "openai-responses-mcp"
 
@@ -27,7 +26,7 @@ _SHORTAGES: Final = {
 
 
 class ResponsesMcpError(Exception):
-    """Base of all errors raised on purpose by this package. They can be copied and pickled, as worker processes do.
+    """Base of all errors raised on purpose by this package.
 
     `kind` is a code for what happened, such as `rate_limit` or `connection`. `masked` counts the secrets, by kind, that
     were masked in the question.
@@ -35,15 +34,6 @@ class ResponsesMcpError(Exception):
 
     kind = "unknown"
     masked: Mapping[str, int] | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), self.args, vars(self))  # not by `__init__`, which takes something else
-
-
-def _restored(kind: type[ResponsesMcpError], args: tuple[object, ...], state: Mapping[str, object]) -> Exception:
-    error = kind.__new__(kind, *args)
-    vars(error).update(state)
-    return error
 
 
 class ConfigError(ResponsesMcpError):
@@ -206,19 +196,11 @@ class UnusableReply(UpstreamError):
 
 
 def program(*arguments: str) -> str:
-    """Return what starts this program in a shell, with arguments: its name where that is found, else as it was called.
-
-    For commands in messages, which somebody pastes: one in the environment of a checkout is not on the PATH.
-    """
+    """Return a command of this program as a person can paste it."""
     import shlex  # noqa: PLC0415  # a start should not wait for these
-    import shutil  # noqa: PLC0415
     import subprocess  # noqa: PLC0415
 
-    called = sys.argv[0]
-    folder, file = os.path.split(os.path.abspath(called))  # noqa: PTH100
-    if os.path.splitext(file)[0] != PROGRAM or os.path.dirname(shutil.which(PROGRAM) or "") == folder:  # noqa: PTH120, PTH122
-        called = PROGRAM
-    words = [called, *arguments]
+    words = [PROGRAM, *arguments]
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
