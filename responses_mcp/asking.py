@@ -206,9 +206,7 @@ class Asker:
         if not isinstance(name, str) or (name not in profiles and name not in TOOLS):
             known = sorted({*TOOLS, *profiles})
             given = replace_lone_surrogates(repr(name))[:_LONGEST_VALUE] if isinstance(name, str) else "not a text"
-            near = _near(name, known) if isinstance(name, str) else ()
-            cure = f"; did you mean {near[0]}?" if len(near) == 1 else "."
-            raise BadArgument(f"profile is {given}; it must be one of {', '.join(known)}{cure}")
+            raise BadArgument(f"profile is {given}; it must be one of {', '.join(known)}.")
         return profiles.get(name) or self._answer_profile()
 
     def _search_profile(self) -> Profile:
@@ -274,13 +272,6 @@ def _tell(watcher: Watcher, profile: Profile, masked: Mapping[str, int]) -> None
         if masked:
             watcher.on_phase(f"masked in the question: {told(masked)}")
         watcher.on_phase(f"asking {profile.model}")
-
-
-def _near(name: str, known: Sequence[str]) -> Sequence[str]:
-    """Return the known names that a wrong one may stand for."""
-    from difflib import get_close_matches  # noqa: PLC0415  # for mistakes alone
-
-    return [each for each in known if name in each] or get_close_matches(name, known, 1)
 
 
 def _log_request(name: str, profile: Profile) -> None:

@@ -214,10 +214,9 @@ def test_a_loop_over_questions_asks_every_one(tmp_path: Path, feed: str) -> None
 async def test_a_profile_that_there_is_not_exits_2_and_names_those_that_there_are(
     api: FakeApi, command: Command
 ) -> None:
-    for name, cure in (("quick", "; did you mean answer_quick?"), ("answer_", "."), ("fast", ".")):
-        code, out, err = await command("ask", "Why?", "--profile", name)
-        assert (code, out, api.requests) == (2, "", [])
-        assert err.endswith(f"profile is {name!r}; it must be one of answer, answer_detailed, answer_quick{cure}\n")
+    code, out, err = await command("ask", "Why?", "--profile", "quick")
+    assert (code, out, api.requests) == (2, "", [])
+    assert err.endswith("profile is 'quick'; it must be one of answer, answer_detailed, answer_quick.\n")
 
 
 @pytest.mark.parametrize("name", ["ask", "search"])
