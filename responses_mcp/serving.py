@@ -81,21 +81,10 @@ async def serve_descriptors(
 ) -> None:
     """Go on with a conversation until the client closes its end, stops reading, or a signal asks to end.
 
-    Must run in the main thread of a process of its own, which takes no more notice of such signals afterwards.
-
-    Args:
-      wire_in: The descriptor to read from. Closed by this function.
-      wire_out: The descriptor to write to. Closed by this function.
-      conversation: As begun by a prologue, or new. Its toolsets are closed by this function.
-      settings: Limits and the time for calls in flight at the end of the input.
-      parent: What `os.getppid()` was when the process began.
-
-    Returns:
-      As `serve` does, at once after a signal, and when the process that started this one is gone and neither a call is
-      in flight nor anything was heard for some seconds.
-
-    Raises:
-      OSError: The descriptors cannot be used.
+    Must run in the main thread of a process of its own, which takes no more notice of such signals afterwards. Closes
+    both descriptors and the conversation's toolsets. `parent` is what `os.getppid()` was when the process began: this
+    also ends when that process is gone, no call is in flight and nothing was heard for some seconds. Raises `OSError`
+    if the descriptors cannot be used.
     """
     import_module(_WANTED_BY_CALLS)
     _freeze_imported_objects()
