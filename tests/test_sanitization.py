@@ -272,7 +272,7 @@ def test_what_is_written_in_any_script_is_whole_when_it_comes_in_pieces(size: in
 
 
 def manuals_of(folder: Path) -> ManualsToolset:
-    return ManualsToolset(Settings(manuals=ManualsSettings(root=str(folder), in_memory=True)))
+    return ManualsToolset(Settings(manuals=ManualsSettings(root=str(folder))))
 
 
 async def test_no_injection_reaches_a_client_from_a_manual_and_no_line_or_place_moves(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ _HITS: Final = 5
 _MOST_HITS: Final = 50
 _SEARCH_SECONDS: Final = 60
 _WHY: Final = {  # of the reasons that do not say it themselves
-    "too_large": "larger than manuals.max_file_bytes",
+    "too_large": "larger than 16 MiB",
     "locked": "another process holds the lock of the index",
     "format_not_served": "of a format that is not served; convert it to .md",
     NEEDS_EXTRA: f"PDF; {installing('documents')}",
@@ -171,11 +171,7 @@ def _index(opened: _Opened) -> int | None:
     if options.forget:
         _forget(opened)
         return None
-    why = None
-    if settings.in_memory:
-        why = "manuals.in_memory is on"
-    elif settings.index_dir is None:
-        why = "there is no folder for caches; set manuals.index_dir"
+    why = "there is no folder for caches; set manuals.index_dir" if settings.index_dir is None else None
     if options.embed and settings.embeddings.provider == "none":
         raise Stop(
             "--embed needs a provider of vectors; set manuals.embeddings.provider (MANUALS_EMBEDDINGS_PROVIDER) to api "

@@ -66,7 +66,7 @@ class Library:
 
     def compare(self, manual_id: str, check: CancellationCheck) -> Changes:
         """Find out what differs between the files of a manual and its index."""
-        return compare(self._opened(check), self.folder, manual_id, check, largest=self._settings.max_file_bytes)
+        return compare(self._opened(check), self.folder, manual_id, check, largest=self.folder.largest)
 
     def update(
         self, changes: Changes, check: CancellationCheck, *, query: str = "", first: Collection[str] = ()
@@ -83,7 +83,7 @@ class Library:
                 return 0
             return 1 if any(map(path.casefold().__contains__, favoured_words)) else 2
 
-        largest = self._settings.max_file_bytes
+        largest = self.folder.largest
         return update(self._opened(check), self.folder, changes, check, largest=largest, order=order)
 
     def generation(self, manual_id: str, check: CancellationCheck) -> int:
@@ -301,7 +301,7 @@ class Library:
 
     def _place(self, path: Callable[..., Path], *more: str) -> Path | None:
         """Return where a file is that `path` names, None for memory."""
-        if self._settings.index_dir is None or self._settings.in_memory:
+        if self._settings.index_dir is None:
             return None
         return path(Path(self._settings.index_dir), self._root.resolve(), *more)
 

@@ -303,8 +303,6 @@ class ManualsSettings:
         "Types of files to serve; `[md, json]` are those of the contract.",
     ] = FILE_TYPES
     index_dir: Annotated[_Folder | None, "Folder for the index; by default one in the user's cache folder."] = None
-    in_memory: Annotated[bool, "Keep the index in memory and write no index file."] = False
-    max_file_bytes: Annotated[int, Number(1, 2**30), "Largest file that is served, in bytes."] = 2**24
     search_tool: Annotated[bool, "Offer the tool `manual_search`, which searches all manuals at once."] = True
     lexical: Annotated[LexicalSettings, Env("LEXICAL")] = field(default_factory=LexicalSettings)
     find: Annotated[FindSettings, Env("MANUAL_FIND")] = field(default_factory=FindSettings)

@@ -113,15 +113,15 @@ def test_index_says_for_each_manual_what_was_done_and_where_it_is_kept(manuals: 
 def test_index_and_find_say_what_is_not_indexed_and_why(
     manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MANUALS_MAX_FILE_BYTES", "2000")
+    monkeypatch.setattr("responses_mcp.manuals.files.folder.LARGEST", 2000)
     write(root / "guide/large.md", "word " * 1000)
     (root / "guide/jis.md").write_bytes("# 見出し\n\n予備電源\n".encode("iso-2022-jp"))
     why = "not text in UTF-8, UTF-16 with a mark, EUC-JP, Shift_JIS, EUC-KR, GB18030 or Windows-1252; save it as UTF-8"
     lines = output(manuals("index", "guide")).splitlines()
     assert lines[0].endswith("; 2 not indexed:")
-    assert lines[1:3] == [f"  jis.md ({why})", "  large.md (larger than manuals.max_file_bytes)"]
+    assert lines[1:3] == [f"  jis.md ({why})", "  large.md (larger than 16 MiB)"]
     out = output(manuals("find", "token", "--manual", "guide"))
-    assert "Not searched in guide: 1 file (larger than manuals.max_file_bytes).\n" in out
+    assert "Not searched in guide: 1 file (larger than 16 MiB).\n" in out
     assert f"Not searched in guide: 1 file ({why}).\n" in out
     assert "To see the files: openai-responses-mcp manuals index\n" in out
 
@@ -133,11 +133,9 @@ def test_index_says_why_it_is_in_memory(manuals: Command, tmp_path: Path, monkey
     assert code == 0
     assert "in memory only and was not saved (" in out
     assert err.startswith("manuals: the index is kept in memory")
-    monkeypatch.setenv("MANUALS_IN_MEMORY", "true")
-    assert output(manuals("index")).endswith("and was not saved (manuals.in_memory is on).\n")
 
 
-def test_index_as_json_is_one_document(manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_as_json_is_one_document(manuals: Command, tmp_path: Path) -> None:
     shown = json.loads(output(manuals("index", "--json")))
     guide, plant = shown["manuals"]
     assert guide.keys() == {"manual_id", "files", "changed", "seconds", "unindexed", "not_served"}
@@ -145,9 +143,6 @@ def test_index_as_json_is_one_document(manuals: Command, tmp_path: Path, monkeyp
     assert (guide["manual_id"], guide["files"], plant["changed"]) == ("guide", 3, 1)
     assert Path(shown["index"]["path"]).parent == tmp_path / "index"
     assert shown["index"]["in_memory"] is None
-    monkeypatch.setenv("MANUALS_IN_MEMORY", "true")
-    shown = json.loads(output(manuals("index", "--json")))
-    assert shown["index"] == {"path": None, "in_memory": "manuals.in_memory is on"}
 
 
 # What is not served
@@ -385,7 +380,7 @@ def test_find_shows_the_line_of_json_on_which_the_match_is(manuals: Command) -> 
 def test_find_as_json_has_the_rows_that_an_agent_gets_and_what_was_not_searched(
     manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MANUALS_MAX_FILE_BYTES", "2000")
+    monkeypatch.setattr("responses_mcp.manuals.files.folder.LARGEST", 2000)
     write(root / "guide/large.md", "word " * 1000)
     shown = json.loads(output(manuals("find", "予備電源", "--json", "--limit", "2")))
     assert (shown["query"], shown["complete"]) == ("予備電源", False)
@@ -554,14 +549,13 @@ def test_a_root_that_is_not_there_exits_2(
 
 def test_the_configuration_is_that_of_the_server(manuals: Command, root: Path, tmp_path: Path) -> None:
     write(tmp_path / "library/other/a.md", "# A\n\nA.\n")
-    write(tmp_path / "config.yaml", "manuals: {in_memory: true}\nmanualz: 1\n")
+    write(tmp_path / "config.yaml", "manuals: {search_tool: false}\nmanualz: 1\n")
     code, out, err = manuals("index", "--config", str(tmp_path / "config.yaml"), "--root", str(tmp_path / "library"))
     assert code == 0
     assert out.startswith("other: 1 file")
-    assert "manuals.in_memory is on" in out
     assert not err.startswith("openai-responses-mcp: ")  # a warning
     assert "manualz" in err
-    write(tmp_path / "config.yaml", "manuals: {max_file_bytes: many}\npolicy: {max_citations: 99}\n")
+    write(tmp_path / "config.yaml", "manuals: {search_tool: many}\npolicy: {max_citations: 99}\n")
     code, out, err = manuals("index", "--config", str(tmp_path / "config.yaml"))
     assert (code, out) == (2, "")
     assert [line.startswith("openai-responses-mcp: ") for line in err.splitlines()] == [True, True]

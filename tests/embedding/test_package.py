@@ -56,7 +56,7 @@ def test_to_import_the_package_imports_nothing_else_of_it() -> None:
 
 OPENERS: list[Callable[[], AbstractAsyncContextManager[Any]]] = [
     lambda: responses_mcp.open_answers(Settings()),
-    lambda: responses_mcp.open_manuals(ManualsSettings(root="/nowhere", in_memory=True)),
+    lambda: responses_mcp.open_manuals(ManualsSettings(root="/nowhere")),
     lambda: responses_mcp.open_research(Settings()),
     lambda: connected_client(Settings()),
 ]

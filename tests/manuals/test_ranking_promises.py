@@ -196,7 +196,7 @@ async def test_a_manual_without_the_telling_word_does_not_take_another_word_for_
     """How rare a word is shows in all manuals that are searched: alone, `get` is the rarest that the api manual has."""
     write_manual(tmp_path, "office", OFFICE)
     write_manual(tmp_path, "api", API)
-    async with open_manuals(ManualsSettings(root=str(tmp_path), in_memory=True)) as manuals:
+    async with open_manuals(ManualsSettings(root=str(tmp_path))) as manuals:
         answer = await manuals.search(SearchRequest("where do I get my laptop"))
     assert (answer.rows[0].manual_id, answer.rows[0].title) == ("office", "Laptop")
     assert answer.rows[0].score > 1.5 * max(row.score for row in answer.rows if row.manual_id == "api")
@@ -221,7 +221,7 @@ async def test_a_section_has_the_same_score_in_every_manual_that_is_searched(
     same = {"same": f"# Sessions\n\n## Refused\nA peer refused the session at the gateway. {BLADES * 9}\n"}
     write_manual(tmp_path, "blades", {**same, **beside})
     write_manual(tmp_path, "net", same | {"door": "# Door\nIt has a bell and a lock.\n"})
-    async with open_manuals(ManualsSettings(root=str(tmp_path), in_memory=True)) as manuals:
+    async with open_manuals(ManualsSettings(root=str(tmp_path))) as manuals:
         answer = await manuals.search(SearchRequest(query, limit=20))
     scores = {row.manual_id: row.score for row in answer.rows if row.title == "Refused"}
     assert scores["blades"] == pytest.approx(scores["net"])
@@ -230,7 +230,7 @@ async def test_a_section_has_the_same_score_in_every_manual_that_is_searched(
 async def test_the_name_of_a_manual_counts_as_a_part_of_its_paths(tmp_path: Path) -> None:
     for name in ("collector", "gateway"):
         write_manual(tmp_path, name, {"network": "# Network\n\n## Ports\nIt listens on a port.\n"})
-    async with open_manuals(ManualsSettings(root=str(tmp_path), in_memory=True)) as manuals:
+    async with open_manuals(ManualsSettings(root=str(tmp_path))) as manuals:
         ports = await manuals.search(SearchRequest("gateway ports"))
         alone = await manuals.search(SearchRequest("gateway"))
         below = await manuals.search(SearchRequest("the gateway", path_prefix="network.md"))
@@ -243,7 +243,7 @@ async def test_the_name_of_a_manual_counts_as_a_part_of_its_paths(tmp_path: Path
 
 async def test_a_search_of_one_manual_does_not_depend_on_the_others(tmp_path: Path) -> None:
     async def rows() -> list[tuple[str, float]]:
-        async with open_manuals(ManualsSettings(root=str(tmp_path), in_memory=True)) as manuals:
+        async with open_manuals(ManualsSettings(root=str(tmp_path))) as manuals:
             answer = await manuals.search(SearchRequest("get a laptop", manual_ids=("office",)))
         return [(row.title, row.score) for row in answer.rows]
 
@@ -288,7 +288,7 @@ def test_a_required_code_is_found_with_and_without_its_hyphen_and_said_to_be(ask
 )
 async def test_a_word_is_found_beside_a_sign_that_is_no_letter(tmp_path: Path, asked: str, written: str) -> None:
     write_manual(tmp_path, "units", {"sought": f"# Page\n{written}.\n", "other": "# Page\nN pages and m rows.\n"})
-    async with open_manuals(ManualsSettings(root=str(tmp_path), in_memory=True)) as manuals:
+    async with open_manuals(ManualsSettings(root=str(tmp_path))) as manuals:
         answer = await manuals.search(SearchRequest(asked))
     assert (answer.rows[0].path, answer.note) == ("sought.md", None)
     assert answer.rows[0].score > 0.4

@@ -37,7 +37,7 @@ FLOORS = {"file MRR": 0.95, "file R@10": 0.98, "section MRR": 0.94}
 
 
 async def outcomes(root: Path) -> list[Outcome]:
-    engine = Manuals(ManualsSettings(root=str(root), in_memory=True))
+    engine = Manuals(ManualsSettings(root=str(root)))
     try:
         ranked: list[Outcome] = []
         for gold in gold_queries():
@@ -94,7 +94,7 @@ async def test_every_file_that_holds_a_required_word_is_among_the_hits(tmp_path:
         for word in set(re.findall(r"(?<![a-z0-9_])[a-z_][a-z0-9_]{2,}", file.read_text(encoding="utf-8").lower())):
             holding[word].add(unicodedata.normalize("NFC", str(file.relative_to(manual))))
     words = random.Random(13).sample(sorted(word for word in holding if word.strip("_")), 150)
-    engine = Manuals(ManualsSettings(root=str(tmp_path / "manuals"), in_memory=True))
+    engine = Manuals(ManualsSettings(root=str(tmp_path / "manuals")))
     left_out: list[str] = []
     try:
         for word in words:

@@ -198,7 +198,7 @@ async def test_a_find_finds_text_that_fts5_takes_for_syntax(root, caplog) -> Non
 
 async def test_finds_with_the_smallest_budget_answer_and_get_on(root, settled) -> None:
     write(root / "shop", 600)
-    async with opened(root, max_file_bytes=10_000) as manuals:
+    async with opened(root) as manuals:
         left = [await unscanned(manuals, time_ms=1)]
         for _ in range(100):
             left.append(await unscanned(manuals, time_ms=1))
@@ -212,7 +212,8 @@ async def test_finds_with_the_smallest_budget_answer_and_get_on(root, settled) -
 async def test_files_are_told_that_are_not_searched_and_why(root, monkeypatch) -> None:
     (root / "shop" / "large.md").write_text("x" * 5000, encoding="utf-8")
     gate = held(monkeypatch, "update")
-    async with opened(root, max_file_bytes=1000) as manuals, trio.open_nursery() as nursery:
+    monkeypatch.setattr("responses_mcp.manuals.files.folder.LARGEST", 1000)
+    async with opened(root) as manuals, trio.open_nursery() as nursery:
         nursery.start_soon(manuals.find, asked())
         await gate.wait()
         waiting = await unscanned(manuals, time_ms=5)  # another one is at it
@@ -608,7 +609,7 @@ async def test_a_root_that_is_a_file_is_told_as_that(tmp_path: Path) -> None:
     file.write_text("# Book\n", encoding="utf-8")
     said = "The folder of manuals is a file, not a folder; set manuals.root (MANUALS_ROOT) to the folder"
     with trio.fail_after(WAIT):
-        async with open_manuals(ManualsSettings(root=str(file), in_memory=True)) as manuals:
+        async with open_manuals(ManualsSettings(root=str(file))) as manuals:
             for ask in (lambda: manuals.ls(LsRequest()), lambda: manuals.search(SearchRequest("q"))):
                 with pytest.raises(ManualsError, match=re.escape(said)):
                     await ask()
@@ -617,14 +618,14 @@ async def test_a_root_that_is_a_file_is_told_as_that(tmp_path: Path) -> None:
 
 
 async def test_all_settings_will_do_to_open_the_manuals(root: Path) -> None:
-    settings = Settings(manuals=ManualsSettings(root=str(root), in_memory=True))
+    settings = Settings(manuals=ManualsSettings(root=str(root)))
     with trio.fail_after(WAIT):
         async with open_manuals(settings) as manuals:
             assert [each["id"] for each in (await manuals.ls(LsRequest()))["items"]] == ["shop"]
 
 
 def test_a_search_under_asyncio_is_told_how_it_can_be_done(root: Path) -> None:
-    manuals = Manuals(ManualsSettings(root=str(root), in_memory=True))
+    manuals = Manuals(ManualsSettings(root=str(root)))
     find = FindRequest("q", "shop", ["q"])
     for ask in (lambda: manuals.search(SearchRequest("q")), lambda: manuals.find(find), lambda: manuals.index("shop")):
         with pytest.raises(NotUnderTrio, match="was called under asyncio"):

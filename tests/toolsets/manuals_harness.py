@@ -76,7 +76,7 @@ class Desk:
 
 
 def settings_for(root: Path, **more: Any) -> Settings:
-    return Settings(manuals=ManualsSettings(root=str(root), in_memory=True), **more)
+    return Settings(manuals=ManualsSettings(root=str(root)), **more)
 
 
 @asynccontextmanager

@@ -753,11 +753,12 @@ async def test_folded_forms_of_words_are_never_shown(tmp_path: Path, revision: s
 # What was not searched
 
 
-async def test_what_was_not_searched_is_said_with_the_reason(tmp_path: Path) -> None:
+async def test_what_was_not_searched_is_said_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("responses_mcp.manuals.files.folder.LARGEST", 1000)
     write(tmp_path, "m/a.md", "# A\n\nThe gasket is blue.\n")
     write(tmp_path, "m/large.md", "# A\n\n" + "gasket " * 1000)
     write(tmp_path, "n/none.md", "\0")
-    settings = Settings(manuals=ManualsSettings(root=str(tmp_path), in_memory=True, max_file_bytes=1000))
+    settings = Settings(manuals=ManualsSettings(root=str(tmp_path)))
     async with desk(settings) as here:
         found = await searched(here, "gasket")
         assert [row["ref"]["path"] for row in found["results"]] == ["a.md"]

@@ -409,7 +409,7 @@ async def test_tool_errors_have_one_form_whatever_settings_say_of_the_other_tool
 
 @every_revision
 async def test_problems_of_the_configuration_fail_every_call(tmp_path: Path, revision: str) -> None:
-    problem = "manuals.max_file_bytes: expected an integer, got x; correct it."
+    problem = "request.max_retries: expected an integer, got x; correct it."
     async with desk(settings_for(fill(tmp_path), problems=(problem,)), revision) as here:
         for tool in TOOLS:
             error = await here.fail(tool, **AFTER_LS.get(tool, {}))

@@ -181,7 +181,7 @@ def _manuals(root: str) -> Iterator[Finding]:
 
 def _index(settings: ManualsSettings) -> Finding:
     """Say where the index is kept, and whether that can be."""
-    if settings.in_memory or settings.index_dir is None:
+    if settings.index_dir is None:
         return ok("index", "kept in memory only")
     if can_be_written(Path(settings.index_dir)):
         return ok("index", f"kept in {settings.index_dir}")

@@ -175,9 +175,7 @@ class Folder:
     @classmethod
     def of(cls, settings: ManualsSettings) -> Folder:
         """Return the folder that settings name, which must name one."""
-        return cls(
-            Path(settings.root or ""), settings.exclude, formats=settings.formats, largest=settings.max_file_bytes
-        )
+        return cls(Path(settings.root or ""), settings.exclude, formats=settings.formats, largest=LARGEST)
 
     def manuals(self) -> list[str]:
         """Return the ids of the manuals, by code point of their names. A root that does not exist has none."""
@@ -300,7 +298,7 @@ class Folder:
             with self.open(manual_id, path) as handle:
                 stamp = Stamp.of(os.fstat(handle.fileno()))
                 if stamp.size > self.largest:
-                    message = f"'{handle.name}' is larger than manuals.max_file_bytes, {self.largest}; raise it."
+                    message = f"'{handle.name}' is larger than {self.largest} bytes, the most that is read; split it."
                     raise ManualsError("conflict", message, path=handle.name)
 
                 def made(handle: BinaryIO = handle) -> Document:

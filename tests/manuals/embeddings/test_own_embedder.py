@@ -45,7 +45,7 @@ async def test_what_is_no_vector_for_each_text_is_told_with_the_name_of_who_gave
     (tmp_path / "pumps").mkdir()
     for name in ("care", "parts"):
         (tmp_path / f"pumps/{name}.md").write_text(f"# {name}\n\nText about {name}.\n", encoding="utf-8")
-    async with open_manuals(ManualsSettings(root=str(tmp_path), in_memory=True), embedder=Wrong(spoil)) as manuals:
+    async with open_manuals(ManualsSettings(root=str(tmp_path)), embedder=Wrong(spoil)) as manuals:
         await manuals.index("pumps")
         with pytest.raises(ResponsesMcpError) as caught:  # who catches all of this package's errors has it, too
             await manuals.embed("pumps")

@@ -134,11 +134,11 @@ def test_replaced_bytes_are_said_on_the_page_that_has_them(root: Path) -> None:
     assert "decoding_replacements" not in section(Folder(root), 3)[0]
 
 
-def test_a_file_over_the_limit_is_not_read_and_the_refusal_names_the_setting(root: Path) -> None:
+def test_a_file_over_the_limit_is_not_read_and_the_refusal_names_the_limit(root: Path) -> None:
     put(root, b"0123456789abcde\n" * 100)
     error = refusal(page, Folder(root, largest=1599))
     assert (error.code, error.details) == ("conflict", {"path": "a.md"})
-    assert "manuals.max_file_bytes" in error.message
+    assert "larger than 1599 bytes" in error.message
     assert page(Folder(root, largest=1600))["eof"] is True
 
 

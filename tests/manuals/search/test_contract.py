@@ -96,7 +96,7 @@ def rows(manuals: Manuals, found: dict[str, Any], kind: str = "candidates") -> l
 
 @pytest.mark.rule("M2.3")
 async def test_each_listing_shows_the_manuals_that_there_are_now(tmp_path: Path) -> None:
-    async with desk(Settings(manuals=ManualsSettings(root=str(tmp_path), in_memory=True))) as here:
+    async with desk(Settings(manuals=ManualsSettings(root=str(tmp_path)))) as here:
 
         async def listed() -> list[str]:
             return [item["id"] for item in (await here.call("manual_ls", id="manuals"))["items"]]
@@ -350,14 +350,17 @@ async def test_two_terms_are_three_passes_and_both_in_one_section_come_first(ope
 
 
 @pytest.mark.rule("M4.25")
-async def test_a_search_that_did_not_see_everything_says_how_many_files_are_missing(tmp_path: Path) -> None:
+async def test_a_search_that_did_not_see_everything_says_how_many_files_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("responses_mcp.manuals.files.folder.LARGEST", 200)
     (tmp_path / "book").mkdir()
     for number in range(5):
         (tmp_path / f"book/{number}.md").write_text(
             f"# Topic {number}\nalpha {'beta' * (number % 2)}\n", encoding="utf-8"
         )
     (tmp_path / "book/large.md").write_text("# Large\nzebra\n" + "alpha\n" * 100, encoding="utf-8")
-    settings = ManualsSettings(root=str(tmp_path), in_memory=True, max_file_bytes=200)
+    settings = ManualsSettings(root=str(tmp_path))
     async with desk(Settings(manuals=settings)) as here:
         await here.call("manual_ls")
         wanted = {"query": "alpha", "manual_id": "book"}
@@ -391,7 +394,7 @@ async def test_a_rare_word_is_found_although_one_that_looks_like_it_is_everywher
     for name in rare:
         text = f"{'Other long words stand here. ' * 30}virtualization, to commit of function_a\n"
         (tmp_path / "book" / name).write_text(f"# Other\n{text}", encoding="utf-8")
-    async with open_manuals(ManualsSettings(root=str(tmp_path), in_memory=True)) as opened:
+    async with open_manuals(ManualsSettings(root=str(tmp_path))) as opened:
         for word, sections in (("virtualization", 3), ("function_a", 3)):
             for query in (word, f"how does {word} work in general"):
                 found = await find(opened, query, word)

@@ -403,7 +403,7 @@ async def test_a_manual_is_embedded_and_searched_over_http(root: Path) -> None:
 async def test_a_result_for_which_the_api_was_asked_tells_what_that_took_and_others_nothing(root: Path) -> None:
     async with open_fake_api() as api:
         openai = OpenAISettings(base_url=api.base_url, api_key=KEY)
-        manuals = ManualsSettings(root=str(root), in_memory=True, embeddings=EmbeddingsSettings(provider="api"))
+        manuals = ManualsSettings(root=str(root), embeddings=EmbeddingsSettings(provider="api"))
         settings = Settings(openai=openai, manuals=manuals)
         async with connected_client(settings) as client:
             with trio.fail_after(WAIT):
