@@ -75,13 +75,6 @@ def test_the_example_shows_every_key_and_each_loads(tmp_path: Path) -> None:
     assert from_file - instructions == set(BY_KEY)
 
 
-def test_the_example_explains_every_key_above_it() -> None:
-    lines = EXAMPLE.read_text("utf-8").splitlines()
-    for number, line in enumerate(lines):
-        if re.match(r" {2}#?[a-z_]+: *\S", line) and not line.endswith(("high", "low")):
-            assert lines[number - 1].strip().startswith("# "), line
-
-
 def test_the_example_names_every_variable() -> None:
     text = EXAMPLE.read_text("utf-8")
     assert [s.env for s in SETTINGS if s.env and not re.search(rf"\[[^\]]*\b{s.env}\b[^\]]*\]", text)] == []

@@ -29,12 +29,6 @@ def test_patterns_of_what_to_leave_out_may_hold_blanks_as_folders_do(tmp_path: P
     assert 'got " " in it' in problem(load(tmp_path, "manuals: {exclude: [' ']}\n"))
 
 
-def test_numbers_from_the_environment_may_leave_digits_out(tmp_path: Path) -> None:
-    for text in (".5", "0.50", "+0.5"):
-        loaded = clean(load(tmp_path, environ={"SEM_CACHE_SIM_THRESHOLD": text}))
-        assert loaded.settings.manuals.cache.sim_threshold == 0.5
-
-
 def test_folders_start_at_home_or_the_file_or_the_working_directory(
     manuals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -52,13 +46,6 @@ def test_a_folder_without_a_working_directory_stays_as_it_is(monkeypatch: pytest
 
     monkeypatch.setattr(os, "getcwd", gone)
     assert absolute(Path("manuals")) == Path("manuals")
-
-
-@pytest.mark.parametrize("yaml", ["5", "[a]", '""', '"a\\nb"', "'${MANUALS}'"])
-def test_a_root_is_the_path_of_a_folder(yaml: str, tmp_path: Path) -> None:
-    loaded = load(tmp_path, f"manuals: {{root: {yaml}}}\n")
-    assert problem(loaded).startswith("manuals.root: expected the path of a folder, got ")
-    assert loaded.settings.manuals == ManualsSettings()
 
 
 @pytest.mark.parametrize("name", ["absent", "a-file", "a-file/below", "$DOCS/books", "%DOCS%"])

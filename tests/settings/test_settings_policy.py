@@ -59,15 +59,6 @@ def test_the_source_file_needs_the_path_of_a_file(tmp_path: Path) -> None:
     )
 
 
-def test_a_wrong_value_is_told_once(tmp_path: Path) -> None:
-    for yaml, words in {
-        "source: url": "source: expected one of ",
-        "merge: both": "merge: expected one of ",
-        "source: file, path: 5": "policy.system.path: expected the path of a file, got 5",
-    }.items():
-        assert words in problem(load(tmp_path, f"policy: {{system: {{{yaml}}}}}\n"))
-
-
 @pytest.mark.rule("spec 9")
 def test_the_text_is_short_and_names_everything_that_the_input_can_bring() -> None:
     assert len(SYSTEM_POLICY.splitlines()) <= 62

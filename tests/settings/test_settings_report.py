@@ -89,17 +89,6 @@ def test_a_secret_in_the_wrong_place_of_settings_made_by_hand_is_masked() -> Non
     assert "violet-lamp" not in text
 
 
-def test_the_defaults_are_shown_in_the_order_of_the_specification_also_for_settings_made_by_hand(
-    tmp_path: Path,
-) -> None:
-    defaults = document(load(tmp_path))
-    order = ["openai", "request", "model_profiles", "policy", "search", "locale", "manuals"]
-    order += ["research", "privacy", "usage", "limits", "prices", "server"]
-    assert list(dict.fromkeys(key.partition(".")[0] for key in defaults["sources"])) == order
-    by_hand = LoadedSettings(settings=Settings(), sources={}, problems=(), warnings=())
-    assert document(by_hand)["effective"] == defaults["effective"]
-
-
 @pytest.mark.parametrize("key", ["none", "lm-studio"])
 def test_what_stands_for_no_key_hides_nothing_of_the_configuration(key: str, tmp_path: Path) -> None:
     loaded = load(tmp_path, None, {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": "http://localhost:1234/v1"})

@@ -136,8 +136,3 @@ def test_a_short_key_or_one_that_was_not_filled_in_may_be_a_word_of_other_values
 
 def test_text_from_outside_stays_on_one_line() -> None:
     assert printable("a\nb\x1b[2Jc\u202ed\ud800é日") == "a\\nb\\x1b[2Jc\\u202ed\\ud800é日"
-
-
-def test_a_key_that_is_null_is_an_unknown_one(tmp_path: Path) -> None:
-    assert problem(load(tmp_path, "openai: {api_key: ~}\n")).startswith("openai.api_key: unknown key")
-    assert load(tmp_path, "api_key:\n").problems == ()
