@@ -52,6 +52,7 @@ def test_a_model_id_is_one_printable_word_without_quotation_marks(tmp_path: Path
         assert problem(loaded).isprintable()
         assert len(problem(loaded)) < 250
         assert ("a placeholder left unfilled" in problem(loaded)) is ("$" in text)
+        assert ("got a text of 257 characters" in problem(loaded)) is (len(text) == 257)
         assert loaded.settings.model_profiles["answer"].model == "gpt-5.2"
 
 
