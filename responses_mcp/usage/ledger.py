@@ -1,8 +1,8 @@
-"""The ledger: a row for each call, without any text of questions or answers, in memory and in an SQLite file.
+"""The ledger: what calls cost, for the limits, and a row for each in an SQLite file, without any text of theirs.
 
 A call gets its row, with the guess, before its request is sent; its cost replaces the guess. A row without an end
-counts its guess; its call counts as running for as long as it may take. The table in memory keeps the limits of a
-session, and that of the day where there is no file; all servers with the same file keep that of the day together.
+counts its guess; its call counts as running for as long as it may take. Sums in memory keep the limits of a session,
+and that of the day where there is no file; all servers with the same file keep that of the day together.
 
 Each write to the file is one transaction in a worker thread, over a connection that stays open: closing the last one
 makes the disk wait twice. A disk that is full, hangs or holds something else costs a call two seconds twice, and its
@@ -24,7 +24,7 @@ import trio
 
 from responses_mcp.state_file import StateFile, open_to_read
 from responses_mcp.usage.bill import UNSENT, Call
-from responses_mcp.usage.limits import NOTHING, Amount, require_room
+from responses_mcp.usage.limits import NOTHING, Account, Amount, require_room
 from responses_mcp.usage.models import Usage
 
 log = logging.getLogger(__name__)
@@ -53,9 +53,7 @@ _TABLES: Final = (
 _COLUMNS: Final = {"day": "strftime('%Y-%m-%d', at, 'unixepoch')", "tool": "tool", "model": "model", "client": "client"}
 BY: Final = tuple(_COLUMNS)
 _AMOUNTS: Final = """SELECT NOT settled AND until > :now AS runs, count(*), sum(total + held_tokens),
-  total(coalesce(usd, 0) + held) FROM calls WHERE at >= :since AND at < :before AND id != :id GROUP BY runs"""
-_GUESS: Final = """SELECT 1, max(:tokens, coalesce(max(total), 0)), max(:usd, coalesce(max(usd), 0.0))
-  FROM calls WHERE kind = :kind AND settled = 1"""
+  total(coalesce(usd, 0) + held) FROM calls WHERE at >= :day AND at < :day + 86400 AND id != :id GROUP BY runs"""
 _INSERT: Final = """INSERT OR IGNORE INTO calls (id, at, tool, model, client, kind, until, held, held_tokens)
   VALUES (:id, :at, :tool, :model, :client, :kind, :until, :usd, :tokens)"""
 _TWIN: Final = "SELECT 1 FROM calls WHERE response_id = ? AND id != ? AND settled = 1"
@@ -99,9 +97,8 @@ class Ledger:
     def __init__(self, folder: str | None, limits: Mapping[str, float], in_thread: InThread | None = None) -> None:
         self._of_day = {name: limit for name, limit in limits.items() if name.startswith("day_")}
         self._of_session = {name: limit for name, limit in limits.items() if name not in self._of_day}
-        self._session = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        for statement in _TABLES:
-            self._session.execute(statement)
+        self._session, self._day = Account(), Account()
+        self._today = 0  # the day of `_day`, in days since 1970
         self._file = None if folder is None else _file_in(folder)
         limiter = trio.CapacityLimiter(1)
         self._in_thread = in_thread or partial(trio.to_thread.run_sync, abandon_on_cancel=True, limiter=limiter)
@@ -114,23 +111,28 @@ class Ledger:
 
         Raises `LimitReached` if the limits leave no room; then, and after a cancel, the call has no row.
         """
-        guess = Amount(*self._session.execute(_GUESS, _row(call, guess)).fetchone())
-        _admit(self._session, call, guess, self._of_session)
-        admit = partial(_admit, call=call, guess=guess, limits=self._of_day)
+        guess = self._session.guess(call.kind, guess)
+        if self._today != int(call.at) // DAY:
+            self._today, self._day = int(call.at) // DAY, Account()
+        require_room(self._of_session, guess, self._session.spent, self._session.held)
+        spent, held = self._day.spent, self._day.held
+        for account in (self._session, self._day):
+            account.hold(call.id, call.kind, guess)
         try:
-            if not await self._use(admit):
-                admit(self._session)
+            if not await self._use(partial(_admit, call=call, guess=guess, limits=self._of_day)):
+                require_room(self._of_day, guess, spent, held)  # as far as this process knows
         except BaseException:  # also a cancel, after which the file may have the row
             await self.settle(call, UNSENT)  # noqa: ASYNC102  # shielded, and bounded, within
             raise
 
     async def settle(self, call: Call, usage: Usage, response_id: str | None = None) -> None:
         """Write what a call used; waits two seconds at most. A call that made no request loses its row."""
-        held = self._session.execute("SELECT 1, held_tokens, held FROM calls WHERE id = ?", (call.id,)).fetchone()
-        settle = partial(_settle, call=call, usage=usage, response_id=response_id)
-        settle(self._session)
+        guess = self._session.settle(call.id, usage)
+        if self._today == int(call.at) // DAY:
+            self._day.settle(call.id, usage)
+        settle = partial(_settle, call=call, usage=usage, response_id=response_id, guess=guess)
         with trio.CancelScope(shield=True):  # which `_use` bounds
-            await self._use(partial(settle, guess=Amount(*held) if held else NOTHING))
+            await self._use(settle)
 
     async def aclose(self) -> None:
         """Close the file, which later writes open again."""
@@ -176,7 +178,6 @@ class Ledger:
     def __del__(self) -> None:
         """Close what a host has not closed, or what was opened again behind that."""
         self._close()
-        self._session.close()
 
 
 def read_ledger(folder: str, *, days: int, by: str, now: float | None = None) -> list[Row] | None:
@@ -209,28 +210,22 @@ def _file_in(folder: str) -> StateFile:
 
 
 def _admit(database: sqlite3.Connection, call: Call, guess: Amount, limits: Mapping[str, float]) -> None:
-    """Write the row of a call if limits, all of the day or all of the session, leave room for it."""
+    """Write the row of a call if the limits of its day leave room for it."""
     if limits:
-        today = int(call.at) // DAY * DAY
-        where: dict[str, object] = {"since": 0, "before": 1 << 62, "now": 0, "id": call.id}  # the whole session
-        if "day_cost_usd" in limits:
-            where |= {"since": today, "before": today + DAY, "now": call.at}
-        amounts = {runs: Amount(*rest) for runs, *rest in database.execute(_AMOUNTS, where)}
+        day = {"day": int(call.at) // DAY * DAY, "now": call.at, "id": call.id}
+        amounts = {runs: Amount(*rest) for runs, *rest in database.execute(_AMOUNTS, day)}
         require_room(limits, guess, spent=amounts.get(0, NOTHING), held=amounts.get(1, NOTHING))
     database.execute(_INSERT, _row(call, guess))
 
 
-def _settle(
-    database: sqlite3.Connection, call: Call, usage: Usage, response_id: str | None, guess: Amount | None = None
-) -> None:
-    """Write what a call used; `guess` is for one that may have no row yet."""
-    if guess is not None:
-        database.execute(_INSERT, _row(call, guess))
+def _settle(database: sqlite3.Connection, call: Call, usage: Usage, response_id: str | None, guess: Amount) -> None:
+    """Write what a call used; `guess` is for one that has no row yet."""
     if not usage.attempts:
         database.execute("DELETE FROM calls WHERE id = ? AND settled != 1", (call.id,))
     elif response_id is not None and database.execute(_TWIN, (response_id, call.id)).fetchone():
         database.execute("DELETE FROM calls WHERE id = ?", (call.id,))
     else:
+        database.execute(_INSERT, _row(call, guess))
         is_free = not usage.counted and not usage.unknown  # it was refused
         known = {"usd": 0.0 if is_free else usage.cost_usd, "unknown": usage.unknown, "state": 1 + bool(usage.unknown)}
         database.execute(_UPDATE, {**usage._asdict(), **known, "response_id": response_id, "id": call.id})

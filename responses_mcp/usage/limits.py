@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from responses_mcp.errors import LimitReached
+from responses_mcp.usage.models import Usage
 
 _ROUNDING: Final = 1e-9
 _LEAST_SHOWN: Final = 0.01  # US dollars; less has four places
+_MOST_UNKNOWN: Final = 1000  # calls that have ended, whose cost may still come
 
 
 class Amount(NamedTuple):
@@ -26,6 +28,47 @@ class Amount(NamedTuple):
 
 
 NOTHING: Final = Amount()
+
+
+class Account:
+    """What calls have cost and hold, as sums: each step takes the same time, however many calls there are."""
+
+    def __init__(self) -> None:
+        self.spent = self.held = NOTHING
+        self._running: dict[str, tuple[str, Amount]] = {}  # by call, its kind and its guess
+        self._unknown: dict[str, Amount] = {}  # what calls count whose cost may still come, the oldest first
+        self._dearest: dict[str, Amount] = {}  # by kind
+
+    def guess(self, kind: str, least: Amount) -> Amount:
+        """Return what a call is expected to need: at least so much, and no less than the dearest of its kind so far."""
+        most = self._dearest.get(kind, NOTHING)
+        return Amount(max(least.calls, most.calls), max(least.tokens, most.tokens), max(least.usd, most.usd))
+
+    def hold(self, call_id: str, kind: str, guess: Amount) -> None:
+        """Hold the guess of a call until it is settled."""
+        self._running[call_id] = kind, guess
+        self.held = _sum(self.held, guess)
+
+    def settle(self, call_id: str, usage: Usage) -> Amount:
+        """Count what a call used, any number of times, and return what was held for it."""
+        running = self._running.pop(call_id, None)
+        kind, guess = running or ("", NOTHING)
+        self.held = _sum(self.held, guess, -1) if self._running else NOTHING  # not what sums of fractions leave
+        if running is not None or (call_id in self._unknown and not usage.unknown):
+            tokens = usage.total_tokens + usage.uncounted * guess.tokens
+            cost = Amount(min(usage.attempts, 1), tokens, (usage.cost_usd or 0.0) + usage.unknown * guess.usd)
+            self.spent = _sum(_sum(self.spent, cost), self._unknown.pop(call_id, NOTHING), -1)
+            if usage.unknown:
+                self._unknown[call_id] = cost
+                if len(self._unknown) > _MOST_UNKNOWN:
+                    del self._unknown[next(iter(self._unknown))]
+            elif running is not None:
+                self._dearest[kind] = self.guess(kind, cost)
+        return guess
+
+
+def _sum(one: Amount, other: Amount, sign: int = 1) -> Amount:
+    return Amount(one.calls + sign * other.calls, one.tokens + sign * other.tokens, one.usd + sign * other.usd)
 
 
 def require_room(limits: Mapping[str, float], guess: Amount, spent: Amount, held: Amount) -> None:

@@ -55,9 +55,7 @@ def counted(meter: Meter) -> tuple[Amount, Amount]:
     """Return what a session has spent, and what its running calls hold."""
     if meter._ledger is None:
         return Amount(), Amount()
-    where = {"since": 0, "before": 1 << 62, "now": 0, "id": ""}
-    found = {runs: Amount(*rest) for runs, *rest in meter._ledger._session.execute(module._AMOUNTS, where)}
-    return found.get(0, Amount()), found.get(1, Amount())
+    return meter._ledger._session.spent, meter._ledger._session.held
 
 
 def total(folder: Path) -> tuple[int, float, float]:
