@@ -697,12 +697,14 @@ class Research:
         own, settle = self._own.get(row.id), partial(self._meter.settle, _call_of(row), usage)
         end = replace(row, status=view.status, reason=_unquoted(view))
         end = replace(end, maybe_paid=view.maybe_paid, confirmed=view.confirmed)
+        is_known = own is not None and own.row.sent == row.sent  # no request was sent, or refused, meanwhile
+        base = own.written if own is not None and is_known else row
         if row.sent is not None:
             await settle(response_id=row.key or None)
         try:
-            written = await self._write(row if own is None else own.written, end)
+            written = await self._write(base, end)
         except RunsFileUnusable:
-            if own is None and row.sent is None:  # another process may send it
+            if base is row and row.sent is None:  # it may be sent
                 raise
             written = end
             if own is not None:

@@ -352,20 +352,6 @@ async def test_what_cannot_be_asked_is_refused_by_name_and_nothing_is_sent(
 # Waiting
 
 
-async def test_a_wait_that_ends_early_tells_how_far_it_is_and_a_later_one_gets_the_answer(tmp_path: Path) -> None:
-    upstream = slow()
-    async with researching(upstream, tmp_path) as research:
-        run_id = await research.start("why?")
-        early = await research.result(run_id, wait_seconds=5.2)
-        assert (early.running, early.seconds) == (True, 5.2)
-        assert early.phase
-        late = await research.result(run_id, wait_seconds=280)
-        assert late.status == "completed"
-        assert late.seconds < 60  # it did not wait longer than it took
-        assert await research.result(run_id) == late
-    assert upstream.kinds == ["ask"]
-
-
 async def test_the_same_question_joins_a_run_that_goes_on_and_none_that_has_ended_or_was_cancelled(
     tmp_path: Path,
 ) -> None:
@@ -610,18 +596,6 @@ async def test_a_cancel_before_the_id_is_known_waits_for_it_a_moment(tmp_path: P
         assert trio.current_time() - before < 10
 
 
-async def test_a_cancel_between_two_tries_ends_it_at_once_and_nothing_more_is_sent(tmp_path: Path) -> None:
-    upstream = slow()
-    upstream.script = [Error(429, retry_after="30")]
-    async with researching(upstream, tmp_path) as research:
-        run_id = await research.start("why?")
-        await trio.sleep(5)
-        view = await research.cancel(run_id)
-        assert (view.status, view.maybe_paid) == ("cancelled", False)
-        await trio.sleep(100)
-    assert upstream.kinds == ["ask"]
-
-
 @pytest.mark.parametrize("steps", range(12))
 async def test_a_run_can_be_cancelled_at_each_step_from_the_first_one_on(steps: int, tmp_path: Path) -> None:
     upstream = slow()
@@ -665,20 +639,6 @@ async def test_the_answer_of_a_run_that_has_ended_is_looked_up_by_the_next_serve
         assert re.search(r"no longer has its answer.*ten minutes.*pays again", view.error or "")
         assert (view.status, view.maybe_paid, type(view.failure)) == ("completed", True, RequestRefused)
         assert trio.current_time() < 100
-
-
-async def test_of_two_servers_on_one_folder_one_sends_a_run_and_both_can_look_and_cancel(tmp_path: Path) -> None:
-    upstream = slow()
-    async with researching(upstream, tmp_path) as one, researching(upstream, tmp_path) as other:
-        run_id = await one.start("why?")
-        assert await other.start("why?") == run_id
-        assert (await ended(other, run_id)).answer == (await ended(one, run_id)).answer
-        assert (upstream.kinds[0], set(upstream.kinds[1:])) == ("ask", {"look"})
-        run_id = await one.start("how?")
-        await trio.sleep(3)
-        view = await other.cancel(run_id)
-        assert (view.status, view.confirmed) == ("cancelled", True)
-        assert (await one.result(run_id)).status == "cancelled"
 
 
 async def test_a_server_with_another_key_or_address_knows_nothing_of_the_runs(tmp_path: Path) -> None:

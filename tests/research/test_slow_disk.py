@@ -11,7 +11,7 @@ from responses_mcp.errors import ResearchClosed
 from responses_mcp.research.runs import Research
 from responses_mcp.research.runs_file import RunsFileUnusable
 from responses_mcp.testing import Error
-from tests.research.upstream import ended, in_file, researching, slow
+from tests.research.upstream import Upstream, ended, in_file, researching, slow
 
 pytestmark = pytest.mark.clock("virtual")
 
@@ -79,6 +79,29 @@ async def test_a_refusal_that_cannot_be_written_ends_the_run_as_one_that_cost_no
         view = await ended(research, run_id)
         assert (view.status, view.maybe_paid) == ("failed", False)
         fails = False
-        await research.start("why?")  # which looks at what goes on
+        await trio.sleep(1.5)
         [(status, maybe_paid)] = in_file(tmp_path, "SELECT status, maybe_paid FROM run WHERE id = ?", run_id)
         assert (status, maybe_paid) == ("failed", 0)
+
+
+async def test_a_cancel_that_has_read_its_row_before_the_request_was_sent_reaches_the_api(tmp_path: Path) -> None:
+    upstream, pauses = slow(interval=10.0), list[float]()
+
+    async def use(work: Callable[[], Any]) -> Any:
+        done = work()
+        await trio.sleep(pauses.pop() if pauses else 0.0)
+        return done
+
+    connect = upstream.connect
+
+    async def connecting(url: str, limit: int) -> Upstream:
+        await trio.sleep(0.5)
+        return await connect(url, limit)
+
+    upstream.connect, upstream.latency = connecting, 1.0  # type: ignore[method-assign]
+    async with researching(upstream, tmp_path, in_thread=use) as research:
+        run_id = await research.start("why?")
+        await trio.sleep(0.4)
+        pauses.append(0.3)
+        view = await research.cancel(run_id)
+    assert (view.status, view.confirmed, upstream.kinds) == ("cancelled", True, ["ask", "cancel"])
