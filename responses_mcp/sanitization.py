@@ -10,7 +10,7 @@ import re
 from typing import Any, Final, cast
 
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates, text_at
-from responses_mcp.secrets import Redact
+from responses_mcp.secrets import UNSEEN, UNSEEN_AT_TIMES, Redact
 
 _LONGEST_SECRET: Final = 4 * 1024  # characters at the end of a text that is cut there, which may be half of one
 _LONGEST_LINE: Final = 8 * 1024  # characters; few servers take a longer address
@@ -21,19 +21,14 @@ _EMOJI: Final = r"\xa9\xae\u203c-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001
 _JOINED: Final = r"\u0590-\u109f\u1700-\u1cff\ua800-\uabff\ufb1d-\ufefc\U00010800-\U00011fff\U0001e800-\U0001efff"
 _WIDE: Final = r"\u2200-\u22ff\u2a00-\u2aff\u3000-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003fffd"
 _MARK: Final = r"\u0300-\u034e\u0350-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
-_UNSEEN: Final = (
-    r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u17b4\u17b5\u202a-\u202e\u2060-\u206f\u3164\ufdd0-\ufdef\ufeff\uffa0\ufff0-\ufffc"
-    r"\ufffe\uffff"
-)
 _FAR: Final = (  # controls of music and shorthand, and no characters; a class of these alone is slow
     r"[\U0001bca0-\U000dffff\U000e1000-\U0010ffff](?<![\U0001bca4-\U0001d172\U0001d17b-\U0001fffd\U00020000-\U0002fffd"
     r"\U00030000-\U0003fffd\U000f0000-\U000ffffd\U00100000-\U0010fffd])"
 )
 _DIRECTION: Final = r"\u061c\u200e\u200f"
-_AT_TIMES: Final = rf"{_DIRECTION}\u034f\u115f\u1160\u180b-\u180f\u200b-\u200d\ufe00-\ufe0f\U000e0000-\U000e0fff"
 
 # As texts, because a start has no time for patterns.
-_SUSPECT: Final = f"[{_UNSEEN}{_AT_TIMES}{_MARK}\U0001bca0-\U0010ffff]"
+_SUSPECT: Final = f"[{UNSEEN}{UNSEEN_AT_TIMES}{_MARK}\U0001bca0-\U0010ffff]"
 # As ECMA-48 has them: CSI, strings, short ones. One without an end loses its first character alone: where text was
 # decoded wrongly, C1 characters stand for quotation marks.
 _SEQUENCE: Final = (
@@ -61,11 +56,11 @@ def sanitized(text: str) -> str:
     if not re.search(_SUSPECT, text):
         return text
     text = re.sub(_SEQUENCE, "", re.sub(r"\r\n?|[\x0b\x0c\x85]", "\n", text))
-    text = re.sub(_FAR, "", re.sub(f"[{_UNSEEN}]++", "", text))
+    text = re.sub(_FAR, "", re.sub(f"[{UNSEEN}]++", "", text))
     if not re.search(f"[{_JOINED}](?<!\u061c)", text):
         text = re.sub(f"[{_DIRECTION}\u200b\u200c]++", "", text)
     needed = re.compile(_NEEDED).match
-    text = re.sub(f"[{_AT_TIMES}]++", lambda run: (needed(run.string, run.start()) or [""])[0], text)
+    text = re.sub(f"[{UNSEEN_AT_TIMES}]++", lambda run: (needed(run.string, run.start()) or [""])[0], text)
     return re.sub(f"([{_MARK}]{{8}})[{_MARK}]++", r"\1", text)  # more than any language writes
 
 

@@ -26,7 +26,14 @@ _SHORTEST_ASKED: Final = 16  # of our own in a question; a key such as `lm-studi
 # What servers that want no key have people write in its place: a word of many answers, and known to everybody.
 _NO_KEYS: Final = frozenset({"ollama", "lm-studio", "none", "null", "empty", "no-key", "not-needed"})
 
-_UNSEEN: Final = "[\xad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]"
+# Characters that nobody sees, and those that some scripts and emoji need. `sanitization` takes both out of replies.
+UNSEEN: Final = (
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u17b4\u17b5\u202a-\u202e\u2060-\u206f\u3164\ufdd0-\ufdef\ufeff\uffa0\ufff0-\ufffc"
+    r"\ufffe\uffff"
+)
+UNSEEN_AT_TIMES: Final = (
+    r"\u061c\u200e\u200f\u034f\u115f\u1160\u180b-\u180f\u200b-\u200d\ufe00-\ufe0f\U000e0000-\U000e0fff"
+)
 _ENTITIES: Final = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 _UNFILLED: Final = (  # a text, because a start has no time for patterns
     r"(?si)\$(?:env:)?[a-z_]\w*|\$\(.*|\{env:.*|%[a-z_]\w*(?:\([0-9x]*\))?%|<.*>"
@@ -122,18 +129,6 @@ class Outgoing(NamedTuple):
     masked: Mapping[str, int]
 
 
-def _without_forms(text: str, forms: tuple[Form, ...], mask: Callable[[str], str]) -> Outgoing:
-    """Return a text with `mask(kind)` for each credential of these forms."""
-    counts = Counter[str]()
-    for form in forms:
-        for start in form.starts:
-            if form.sign in text and start[-1] in text and start in text:  # one character takes a tenth of the time
-                hide = partial(_hidden, mask(form.kind))
-                text, times = _pattern(start, form.rest, form.is_word).subn(hide, text)
-                counts[form.kind] += times
-    return Outgoing(text, dict(+counts))
-
-
 def _hidden(mask: str, found: re.Match[str]) -> str:
     start, end = (at - found.start() for at in found.span(found.lastindex or 0))
     return found[0][:start] + mask + found[0][end:]
@@ -148,19 +143,26 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """Return `text` without the secrets, and without what looks like one, perhaps somebody else's."""
-        return _without_forms(self.known(text), FORMS_IN_LOGS, lambda _: MASK).text
+        return self.masked(text, FORMS_IN_LOGS, lambda _: MASK).text
 
     def known(self, text: str) -> str:
         """Return `text` without the given secrets only: an answer may explain what keys look like."""
-        return self.masked(text, MASK)[0]
+        return self.masked(text, (), lambda _: MASK).text
 
-    def masked(self, text: str, mask: str) -> tuple[str, int]:
-        """Return `text` with `mask` for each of the given secrets, and how many there were."""
-        times = 0
-        for secret in self._known:
-            text, more = secret.subn(mask, text)
-            times += more
-        return text, times
+    def masked(self, text: str, forms: tuple[Form, ...], mask: Callable[[str], str]) -> Outgoing:
+        """Return `text` with `mask(kind)` for each of the given secrets, and for each credential of these forms."""
+        patterns = [(_OURS, each) for each in self._known]
+        patterns += (
+            (form.kind, _pattern(start, form.rest, form.is_word))
+            for form in forms
+            for start in form.starts
+            if form.sign in text and start[-1] in text and start in text  # one character takes a tenth of the time
+        )
+        counts = Counter[str]()
+        for kind, pattern in patterns:
+            text, times = pattern.subn(partial(_hidden, mask(kind)), text)
+            counts[kind] += times
+        return Outgoing(text, dict(+counts))
 
     @cached_property
     def _known(self) -> list[re.Pattern[str]]:
@@ -213,13 +215,9 @@ class OutgoingText:
         """Return a text with its secrets masked, unless they are allowed, also those that unseen characters split."""
         if self._mode == "allow":
             return Outgoing(text, {})
-        texts = dict.fromkeys((text, text if text.isascii() else re.sub(_UNSEEN, "", text)))
-        return max(map(self._masked, texts), key=lambda sent: sum(sent.masked.values()))
-
-    def _masked(self, text: str) -> Outgoing:
-        text, times = self._known.masked(text, _masked_as(_OURS))
-        text, masked = _without_forms(text, FORMS, _masked_as)
-        return Outgoing(text, {_OURS: times, **masked} if times else masked)
+        texts = dict.fromkeys((text, text if text.isascii() else re.sub(f"[{UNSEEN}{UNSEEN_AT_TIMES}]++", "", text)))
+        sent = (self._known.masked(each, FORMS, _masked_as) for each in texts)
+        return max(sent, key=lambda each: sum(each.masked.values()))
 
 
 def told(masked: Mapping[str, int]) -> str:
