@@ -36,7 +36,7 @@ COMPILE_LATER = {
     "secrets._pattern",
     "sanitization.sanitized",
     "manuals.files.exclusion._compiled",
-    "settings.setting._text",
+    "settings.forms._used",
     "responses_api.response.sources._dates",
 }
 
