@@ -55,19 +55,6 @@ async def call(client: McpClient, arguments: dict[str, Any], meta: dict[str, Any
 # Handshake and list
 
 
-@pytest.mark.rule("spec 2.3")
-@pytest.mark.parametrize("params", [None, {}, {"_meta": {"progressToken": 0}}, {"_meta": ENVELOPE}])
-async def test_the_list_comes_whole_whichever_way_it_is_asked_for(params: dict[str, Any] | None) -> None:
-    """Gemini reads the first page only; without readOnlyHint Codex refuses and Claude Code goes one by one."""
-    async with connected_client(Settings()) as client:
-        listed = (await ask(client, "tools/list", params))["result"]
-    assert [tool["name"] for tool in listed["tools"]] == ["answer", "answer_detailed", "answer_quick"]
-    assert "nextCursor" not in listed
-    for tool in listed["tools"]:
-        assert tool["annotations"]["readOnlyHint"] is True
-        assert tool["outputSchema"]["type"] == "object"
-
-
 async def test_a_probe_and_the_handshake_that_follows_it_are_both_answered_when_they_come_together() -> None:
     """Claude Code sends `initialize` after 2.9 s without an answer to its probe: a slow starter finds both."""
     probe = {"jsonrpc": "2.0", "id": PROBE, "method": "server/discover", "params": {"_meta": ENVELOPE}}
@@ -158,36 +145,7 @@ async def test_calls_sent_together_are_upstream_together() -> None:
     assert not {message.get("id") for message in client.heard} & set(ids)
 
 
-@pytest.mark.parametrize("arguments", [{}, {"query": ""}, {"query": ["x"]}])
-async def test_arguments_that_no_client_checks_are_refused_by_name_and_not_sent(arguments: dict[str, Any]) -> None:
-    """Claude Code and Codex pass on whatever the model wrote; Gemini checks first."""
-    async with open_fake_api() as api, connected_client(pointing_at(api.base_url)) as client:
-        refused = await call(client, arguments)
-        assert api.requests == []
-    assert "query" in refused["error"]["data"]["message"]
-
-
 # Errors
-
-
-@pytest.mark.parametrize(
-    ("server", "meta"),
-    [({}, None), ({"tool_errors": "result"}, None), ({"tool_errors": "error"}, ENVELOPE)],
-    ids=["by default", "set", "modern"],
-)
-async def test_the_reason_is_in_the_data_of_the_error_or_the_text_of_a_result(
-    server: dict[str, Any], meta: dict[str, Any] | None
-) -> None:
-    """Claude Code and Gemini show the model a JSON-RPC error without its data; a result arrives in full."""
-    async with open_fake_api(Error(401)) as api, connected_client(pointing_at(api.base_url, **server)) as client:
-        answer = await call(client, {"query": "q"}, meta)
-    if server:
-        assert answer["result"]["isError"] is True
-        assert "structuredContent" not in answer["result"]
-        assert "key" in answer["result"]["content"][0]["text"]
-    else:
-        assert (answer["error"]["code"], answer["error"]["message"]) == (-32001, "answer failed")
-        assert "key" in answer["error"]["data"]["message"]
 
 
 @pytest.mark.rule("spec B")
@@ -198,7 +156,6 @@ async def test_the_reason_is_in_the_data_of_the_error_or_the_text_of_a_result(
         (None, "gemini-cli-mcp-client", True),
         (None, "opencode", True),
         (None, "codex-mcp-client", False),
-        (None, "", False),
         (None, ["claude-code"], False),
         ("auto", "claude-code", True),
         ("error", "claude-code", False),
@@ -265,15 +222,13 @@ async def test_a_client_without_a_key_is_told_where_its_own_user_sets_it(
             )
             again = f"this server's entry does not pass it on: run `openai-responses-mcp install {command} --write`"
             assert again in text
-        elif key:
-            assert "holds an unexpanded placeholder. Set the variable where the client is started (" in text
         else:
             assert IN_ITS_ENTRY in text
+            assert ("holds an unexpanded placeholder." in text) is bool(key)
         assert len(text) <= 400
         assert ("the key itself" in text, "OpenAISettings" in text) == (False, False)
 
 
-FILLS_IN_NONE = "fills in no placeholder: write the key itself into the `env` of this server's entry"
 QUOTED = "has quotation marks around it. Remove them. Then restart"
 CHANGE = "Put a valid key into OPENAI_API_KEY. Change it where {0} is started, or in this server's entry if the entry sets it, and restart {0}."
 
@@ -281,8 +236,6 @@ CHANGE = "Put a valid key into OPENAI_API_KEY. Change it where {0} is started, o
 @pytest.mark.parametrize(
     ("name", "key", "told"),
     [
-        ("claude-ai", "${OPENAI_API_KEY}", f"Claude Desktop {FILLS_IN_NONE}"),
-        ("Zed", "${OPENAI_API_KEY}", f"Zed {FILLS_IN_NONE}"),
         ("another", '"sk-test-0123456789"', f"{QUOTED} the client."),
         (
             "claude-code",

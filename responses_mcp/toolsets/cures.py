@@ -1,8 +1,4 @@
-"""What is wrong, for the user of an MCP client: the cure of an error depends on who is asking.
-
-Errors of the package are worded for programs that embed it. The user of a client sets the key in another place, and
-where that is depends on the client.
-"""
+"""What is wrong, for the user of an MCP client. Errors of the package are worded for programs that embed it."""
 
 from __future__ import annotations
 
@@ -18,15 +14,10 @@ _PASS_IT_ON: Final = {
     "gemini-cli-mcp-client": ("Gemini CLI", "gemini"),
     "opencode": ("OpenCode", "opencode"),
 }
-# Those in whose entries only values can stand.
-_FILL_IN_NOTHING: Final = {"claude-ai": "Claude Desktop", "Zed": "Zed"}
 
 
 def for_client(error: ResponsesMcpError, client: str | None) -> str:
-    """Return the message of an error for the user of the client that calls itself `client`, None if it did not.
-
-    Only errors about the key have a cure that depends on it; of all others the message is for everybody.
-    """
+    """Return the message of an error for the user of the client that calls itself `client`: where to set the key."""
     if not isinstance(error, AuthenticationFailed):
         return str(error)
     title, name = _PASS_IT_ON.get(client or "", ("the client", ""))
@@ -43,16 +34,6 @@ def for_client(error: ResponsesMcpError, client: str | None) -> str:
             f"There is no API key: {error.variable} does not reach this server. Set it where {title} is started "
             f"(`{error.command}`), then restart {title}. If it is set there, this server's entry does not pass it on: "
             f"{again} and restart {title}."
-        )
-    if error.unfilled and client in _FILL_IN_NOTHING:
-        return (
-            f"{error.cause} {_FILL_IN_NOTHING[client]} fills in no placeholder: write the key itself into the `env` "
-            f"of this server's entry, then restart {_FILL_IN_NOTHING[client]}."
-        )
-    if error.unfilled:
-        return (
-            f"{error.cause} Set the variable where the client is started (`{error.command}`), then restart the client. "
-            "If it is set there, this client has another form of placeholder, or none: run `install CLIENT --write`."
         )
     entry = "in the `env` of this server's entry in your MCP client's configuration"
     return f"{error.cause} Set it {entry}, then restart the client."
