@@ -18,7 +18,6 @@ from responses_mcp.runtime.server import Server, release, serve_conversation
 from responses_mcp.runtime.stdio import receive_stream as reading_from
 from responses_mcp.runtime.stdio import send_stream as writing_to
 from responses_mcp.runtime.stdio import wait_reader_gone
-from responses_mcp.runtime.windows import wait_process_ended
 from responses_mcp.settings.model import ServerSettings, Settings
 from responses_mcp.toolsets.base import Toolset
 from responses_mcp.under_trio import require_trio
@@ -137,11 +136,8 @@ async def wait_parent_gone(parent: int, getppid: Callable[[], int] = os.getppid)
 
     A process whose parent ends gets another one, init or a subreaper. Windows leaves the old number in place.
     """
-    if parent <= 1:  # an orphan, or the child of a container's first process
+    if parent <= 1 or os.name == "nt":  # an orphan, or the child of a container's first process
         await trio.sleep_forever()
-    if os.name == "nt":
-        await wait_process_ended(parent)
-        return
     while getppid() == parent:  # noqa: ASYNC110  # no event tells of it on every system
         await trio.sleep(_LOOK_AT_PARENT)
 

@@ -1,4 +1,4 @@
-"""What Windows is asked about the other ends of our pipes, and about the process that started this one."""
+"""What Windows is asked about the other end of a pipe."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 import trio
 
 _LOOK = 2.0  # seconds between two looks at a pipe
-_SYNCHRONIZE = 0x0010_0000
 _PIPE_LOCAL_INFORMATION = 24
 _CLOSING = 4
 
@@ -18,22 +17,10 @@ async def wait_pipe_closed(fd: int) -> None:
         await trio.sleep(_LOOK)
 
 
-async def wait_process_ended(number: int) -> None:
-    """Return when the process with this number has ended; never, where there is none that we may wait for."""
-    if sys.platform == "win32":
-        import ctypes  # noqa: PLC0415  # 10 ms that only these two need
-
-        # Held open from now on, so that no other process gets the number.
-        if handle := ctypes.windll.kernel32.OpenProcess(_SYNCHRONIZE, 0, number):
-            await trio.lowlevel.WaitForSingleObject(handle)
-            return
-    await trio.sleep_forever()
-
-
 def _state_of(fd: int) -> int:
     """Return the state of a pipe as `NtQueryInformationFile` has it; 0 for what is no pipe."""
     if sys.platform == "win32":
-        import ctypes  # noqa: PLC0415
+        import ctypes  # noqa: PLC0415  # 10 ms that only Windows needs
         import msvcrt  # noqa: PLC0415
 
         status, state = (ctypes.c_void_p * 2)(), (ctypes.c_ulong * 10)()  # of which the ninth is NamedPipeState
