@@ -16,19 +16,9 @@ class OneTool(Toolset):
         handler: Callable[[CallContext, Mapping[str, Any]], Awaitable[ToolSuccess]],
         name: str = "work",
         description: str = "",
-        output_schema: dict[str, Any] | None = None,
     ) -> None:
         schema = {"type": "object"}
-        self._tools = [
-            Tool(
-                name=name,
-                title="",
-                description=description,
-                input_schema=schema,
-                handler=handler,
-                output_schema=output_schema,
-            )
-        ]
+        self._tools = [Tool(name=name, title="", description=description, input_schema=schema, handler=handler)]
         self.closed = 0
 
     @property

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from responses_mcp.json_types import JsonObject, as_object
+from responses_mcp.json_types import JsonObject
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, RequestId, RequestKey, RpcError
 from responses_mcp.protocol.lifecycle import State
 from responses_mcp.protocol.revisions import BUG, Outcome, Revision, Task, ToolFailure
@@ -25,23 +24,16 @@ def _internal_error(text: str) -> ToolFailure | RpcError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """A request of the protocol that runs, such as `resources/read`.
-
-    `failure` words a failure that is not the handler's own, such as a full server, and `crash` is the error that a bug
-    in it becomes.
-    """
+    """A request of the protocol that runs, such as `resources/read`."""
 
     handler: Handler
-    failure: Callable[[str], ToolFailure | RpcError] = _internal_error
-    crash: RpcError = BUG
+    failure: Callable[[str], ToolFailure | RpcError] = _internal_error  # not the handler's own: a full server
+    crash: RpcError = BUG  # what a bug in the handler becomes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool(Method):
-    """One tool. Schemas are plain JSON Schema objects with an object at the root and no combinators there.
-
-    Raises ValueError for a schema that clients refuse, and with it the whole list: not of type "object", or no JSON.
-    """
+    """One tool. Schemas are JSON Schema with an object at the root and no combinators there: clients refuse others."""
 
     name: str
     title: str
@@ -51,16 +43,6 @@ class Tool(Method):
     annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
     failure: Callable[[str], ToolFailure] = ToolFailure
-
-    def __post_init__(self) -> None:
-        schemas: list[Any] = [self.input_schema, *([] if self.output_schema is None else [self.output_schema])]
-        for schema in schemas:
-            if as_object(schema).get("type") != "object":
-                raise ValueError(f'a schema of the tool {self.name} has no "type": "object" at its root; add it.')
-        try:
-            json.dumps(self.definition, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise ValueError(f"the tool {self.name} cannot be listed ({error}); define it with JSON alone.") from error
 
     @property
     def definition(self) -> JsonObject:
@@ -72,29 +54,22 @@ class Tool(Method):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """A capability beside tools: methods whose results never change (`listings`), and methods that run.
-
-    `legacy` says whether the older revision offers it, too. An `extension` is told as such, and its methods need a
-    request whose client declares it, which the newer revision alone knows.
-    """
+    """A capability beside tools."""
 
     capability: str
-    listings: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    methods: Mapping[str, Method] = field(default_factory=dict[str, Method])
-    legacy: bool = True
-    extension: bool = False
+    listings: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])  # whose results never change
+    methods: Mapping[str, Method] = field(default_factory=dict[str, Method])  # which run
+    legacy: bool = True  # the older revision offers it, too
+    extension: bool = False  # told as such; methods need a request whose client declares it
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Pending:
-    """A request in flight, compared by identity: an id may come back once its request is over.
-
-    `size` are the bytes of its message, which it keeps in memory.
-    """
+    """A request in flight, compared by identity: an id may come back once its request is over."""
 
     id: RequestId
     key: RequestKey
-    size: int
+    size: int  # bytes of its message, which it keeps in memory
     state: State = State.ACCEPTED
     tickets: list[int] = field(default_factory=list[int])  # its messages that wait in the outbox
     beside: set[int] = field(default_factory=set[int])  # and those beside its answer: refusals, news
@@ -102,32 +77,23 @@ class Pending:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Call(Pending):
-    """A request that runs: what it `does`, and with which arguments. `name` is that of its tool or method, for the log.
+    """A request that runs."""
 
-    `progress_token` is None when the client wants no progress; 0 and "" are tokens. `client` is the client's name for
-    itself, None where it has none. `trace` has the headers of the trace that it belongs to. `takes_tasks` says whether
-    a task may be its answer; `task` is the id of the one that is, and ends with it.
-    """
-
-    name: str
+    name: str  # of its tool or method, for the log
     does: Method
     revision: Revision
     arguments: Mapping[str, Any]
-    progress_token: RequestId | None = None
-    client: str | None = None
-    trace: Mapping[str, str] = field(default_factory=dict[str, str])
-    takes_tasks: bool = False
-    task: str | None = None
+    progress_token: RequestId | None = None  # 0 and "" are tokens
+    client: str | None = None  # its name for itself
+    trace: Mapping[str, str] = field(default_factory=dict[str, str])  # headers
+    takes_tasks: bool = False  # a task may be its answer
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Subscription(Pending):
-    """One `subscriptions/listen`, which stays open until a cancel or the end of the input.
+    """One `subscriptions/listen`, which stays open until a cancel or the end of the input."""
 
-    `task_ids` are the tasks that it wants to hear of; if there are any, it runs as a call does.
-    """
-
-    task_ids: Sequence[str] = ()
+    task_ids: Sequence[str] = ()  # the tasks that it wants to hear of; if there are any, it runs as a call does
     acknowledged: bool = False
 
 

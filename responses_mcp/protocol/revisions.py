@@ -1,9 +1,9 @@
 """What a revision of the protocol decides: the shape of our results, and nothing about when they are sent.
 
 The server speaks two, on one stream and in any mixture; every message is served by its own. 2025-06-18, the legacy one,
-is entered with `initialize` (spec 2 and 11). In 2026-07-28, the modern one, there is no handshake:
-every request says in `params._meta`, its envelope, which revision it speaks and what its client can do, and no request
-depends on an earlier one (MCP 2026-07-28, basic/lifecycle and server/discover).
+is entered with `initialize` (spec 2 and 11). In 2026-07-28, the modern one, there is no handshake: every request says
+in `params._meta`, its envelope, which revision it speaks and what its client can do, and none depends on an earlier one
+(MCP 2026-07-28, basic/lifecycle and server/discover).
 """
 
 from __future__ import annotations
@@ -43,36 +43,26 @@ BUG: Final = RpcError(INTERNAL_ERROR, "Internal error")
 
 
 class ToolSuccess(NamedTuple):
-    """The tool answered: `text` for readers, `structured` the same facts for programs, None without a schema.
-
-    `meta` are facts about the call that are no part of its answer, under names with a prefix.
-    """
+    """The tool answered: `text` for readers, `structured` the same facts for programs, None without a schema."""
 
     text: str
     structured: JsonObject | None = None
-    meta: JsonObject | None = None
+    meta: JsonObject | None = None  # facts about the call that are no part of its answer, under names with a prefix
 
 
 class ToolFailure(NamedTuple):
-    """The tool could not do it. `text` tells cause and cure.
-
-    `error` is the JSON-RPC error by which the contract reports it; None where the contract wants a result with
-    `isError` in every revision. `meta` is as that of a success; an error has no place for it.
-    """
+    """The tool could not do it. `text` tells cause and cure."""
 
     text: str
-    error: RpcError | None = None
-    meta: JsonObject | None = None
+    error: RpcError | None = None  # by which the contract reports it; None: in every revision as a result
+    meta: JsonObject | None = None  # as that of a success; an error has no place for it
 
 
 class Fetched(NamedTuple):
-    """What a request beside `tools/call` gets: the members of its result.
-
-    `cacheable` where the modern revision wants every such result to say how long it holds.
-    """
+    """What a request beside `tools/call` gets: the members of its result."""
 
     result: JsonObject
-    cacheable: bool = False
+    cacheable: bool = False  # the modern revision wants it to say how long it holds
 
 
 class Missing(NamedTuple):
@@ -89,9 +79,8 @@ Outcome = ToolSuccess | ToolFailure | Fetched | Missing | RpcError
 class Task(NamedTuple):
     """A call that goes on behind its answer, and how far it is.
 
-    `message` says what it is doing. `created` and `updated` are as ISO 8601 has them. It is kept for `ttl_ms`, and
-    another look is worth it after `poll_ms`, both in milliseconds. `outcome` is the end of the call, once it is
-    completed. It `ends_with_call` where it is to be cancelled if the client cancels the call before it is answered.
+    `created` and `updated` are as ISO 8601 has them. It is kept for `ttl_ms`, and another look is worth it after
+    `poll_ms`. `outcome` is the end of the call, once it is completed.
     """
 
     id: str
@@ -102,7 +91,6 @@ class Task(NamedTuple):
     ttl_ms: int
     poll_ms: int
     outcome: ToolSuccess | ToolFailure | RpcError | None = None
-    ends_with_call: bool = False
 
 
 def is_modern(params: Mapping[str, Any]) -> bool:
@@ -153,10 +141,7 @@ def missing_capability(extension: str) -> RpcError:
 
 
 def _call_result(outcome: ToolSuccess | ToolFailure) -> JsonObject:
-    """Shape the end of a call as a result of `tools/call`, which both revisions have.
-
-    Error results carry no structured content: clients would hold it against the tool's output schema.
-    """
+    """Shape a result of `tools/call`. Errors have no structured content: clients would hold it against the schema."""
     result: JsonObject = {"content": [{"type": "text", "text": outcome.text}]}
     if isinstance(outcome, ToolSuccess) and outcome.structured is not None:
         result["structuredContent"] = outcome.structured
@@ -175,8 +160,7 @@ class LegacyRevision:
     """Shapes results for clients that began with `initialize`. Nothing of a later revision is in them.
 
     `errors_as_results` gives tool failures the form of later revisions, a result with `isError`; None gives it to the
-    clients that are known to show `error.data` to nobody. `instructions`, if given, tell the client's model when to
-    use the tools.
+    clients that are known to show `error.data` to nobody. `instructions` go to the client's model.
     """
 
     remembers = True  # a request may depend on what an earlier one did
@@ -203,7 +187,7 @@ class LegacyRevision:
         return result
 
     def client(self, params: Mapping[str, Any]) -> str | None:  # noqa: ARG002  # it has said so in the handshake
-        """Return what the client calls itself, None if it did not say."""
+        """Return what the client calls itself."""
         return self._client
 
     def listing(self, result: JsonObject) -> JsonObject:
@@ -211,11 +195,11 @@ class LegacyRevision:
         return result
 
     def unknown_tool(self, name: str) -> RpcError:  # noqa: ARG002  # the contract's words name no tool
-        """Refuse a call of a tool that does not exist (spec, appendix B)."""
+        """Refuse a call (spec, appendix B)."""
         return RpcError(METHOD_NOT_FOUND, "Unknown tool")
 
     def outcome(self, outcome: Outcome) -> JsonObject | RpcError:
-        """Shape the end of a call: a result, or the error that the contract wants."""
+        """Shape the end of a call."""
         if isinstance(outcome, RpcError):
             return outcome
         if isinstance(outcome, Missing):
@@ -247,7 +231,7 @@ class ModernRevision:
         return self._cacheable(result)
 
     def client(self, params: Mapping[str, Any]) -> str | None:
-        """Return what the client of a request calls itself, None if it did not say."""
+        """Return what the client calls itself."""
         return _client_name(as_object(params.get("_meta")).get(_CLIENT_KEY))
 
     def listing(self, result: JsonObject) -> JsonObject:
@@ -255,7 +239,7 @@ class ModernRevision:
         return self._cacheable(result)
 
     def unknown_tool(self, name: str) -> RpcError:
-        """Refuse a call of a tool that does not exist."""
+        """Refuse a call."""
         return RpcError(INVALID_PARAMS, f"Unknown tool: {name[:100]}")
 
     def outcome(self, outcome: Outcome) -> JsonObject | RpcError:

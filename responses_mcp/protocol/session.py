@@ -90,9 +90,7 @@ class Session:
     """The server's side of one MCP conversation.
 
     `tools` maps names to tools, in the order in which they are listed; `features` are offered beside them. `version` is
-    ours, for `serverInfo`. `line_mode` starts with newline-delimited output (`MCP_LINE_MODE`, spec 5.4).
-    `errors_as_results` is as in `LegacyRevision`. `instructions` go to the client's model. Limits: bytes of one message
-    (0: none) and requests in flight.
+    ours. `line_mode` starts with newline-delimited output (spec 5.4). `errors_as_results` is as in `LegacyRevision`.
     """
 
     def __init__(
@@ -187,7 +185,6 @@ class Session:
         created = isinstance(call.does, Tool)
         if created and (not call.takes_tasks or task.status != "working"):
             raise TypeError("a task answers calls whose client takes tasks, and only while it works")
-        call.task = task.id if created and task.ends_with_call else None
         return self._modern.task(task, created=created)
 
     def acknowledge(self, subscription: Subscription, task_ids: Iterable[str]) -> None:

@@ -32,7 +32,7 @@ class Conversation:
     heard: int = 0  # bytes
 
     def receive(self, data: bytes) -> None:
-        """Give the session the next bytes, or with b"" the end of the input; what it asks for is put into `events`."""
+        """Give the session the next bytes, or with b"" the end of the input."""
         log.debug("stdin chunk=%d", len(data))
         self.heard += len(data)
         self.input_ended = not data
@@ -42,10 +42,7 @@ class Conversation:
 def open_conversation(
     toolsets: Iterable[Toolset], settings: ServerSettings, *, version: str, instructions: str | None = None
 ) -> Conversation:
-    """Begin a conversation about `toolsets`.
-
-    `version` is ours, for the handshake; `instructions`, if given, tell the peer's model when to use the tools.
-    """
+    """Begin a conversation about `toolsets`. `version` is ours; `instructions` go to the peer's model."""
     sets = list(toolsets)
     tasks = Tasks([each.tasks for each in sets if each.tasks is not None])
     session = Session(

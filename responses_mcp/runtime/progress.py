@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 import trio
 
+from responses_mcp.sanitization import sanitized
+
 SPACING = 0.25  # seconds between two notifications of one call
 HEARTBEAT = 12.0  # seconds of silence before the last message is repeated; clients allow 15 to 60
 LONGEST_MESSAGE = 200
@@ -33,8 +35,6 @@ class ProgressReporter:
 
     def report(self, message: str) -> None:
         """Say what the call is doing: now, or a moment later if something was said just before."""
-        from responses_mcp.sanitization import sanitized  # noqa: PLC0415  # a start should not wait for its patterns
-
         # Cut first: the query that a search asked may be of any length.
         words = sanitized(message[: 4 * LONGEST_MESSAGE]).split()
         self._phase = " ".join(words)[:LONGEST_MESSAGE]

@@ -21,14 +21,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import trio
 
 from responses_mcp.errors import exhausted
-from responses_mcp.protocol.exchange import Call, CallStarted, Subscription, Tool
+from responses_mcp.protocol.exchange import Call, CallStarted, Subscription
 from responses_mcp.protocol.lifecycle import State
-from responses_mcp.protocol.revisions import Outcome, Task, ToolSuccess
+from responses_mcp.protocol.revisions import Outcome, Task
 from responses_mcp.protocol.session import Session
 from responses_mcp.room import Room
 from responses_mcp.runtime.conversation import Conversation
@@ -60,16 +60,13 @@ class Server:
 
     @property
     def in_flight(self) -> int:
-        """Return how many requests, calls and subscriptions, are accepted and neither answered nor cancelled.
-
-        After the end these are the ones that were left without an answer, even if they were told so.
-        """
+        """Return how many requests are in flight; after the end, how many were left without their own answer."""
         return self.session.in_flight + sum(call.state is State.TAKEN for call in self.cut_off)
 
     def stop(self, grace: float) -> None:
-        """Read no further; calls in flight may still finish within `grace` seconds, then `serve` returns.
+        """Read no further; calls in flight may still finish within `grace` seconds, of several the earliest.
 
-        Of several graces the one that ends first counts. Raises ValueError for what is no time.
+        Raises ValueError for what is no time.
         """
         if type(grace) not in (int, float) or not grace >= 0:  # as NaN, which would end all other calls with an error
             raise ValueError("grace is not a number of seconds; pass 0 or more.")
@@ -88,12 +85,7 @@ async def serve_conversation(  # started() is called by the shell
     settings: ServerSettings,
     task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve the one peer behind the two streams, until it goes away; a prologue may have begun the conversation.
-
-    Returns when the input has ended and the calls then in flight have been answered, or cancelled after
-    `drain_timeout_ms` of `settings`; at once when the peer no longer reads. Raises nothing for what a peer does.
-    Closes the toolsets and both streams. Cancelling it from outside ends everything at once.
-    """
+    """Serve the one peer behind the two streams as `serving.serve` does; a prologue may have begun the conversation."""
     shell = _Shell(conversation, receive_stream, send_stream, settings)
     try:
         async with trio.open_nursery() as nursery:
@@ -106,7 +98,7 @@ async def serve_conversation(  # started() is called by the shell
 
 
 async def release(toolsets: Sequence[Toolset], *streams: trio.abc.AsyncResource) -> None:
-    """Close what a server owns, whatever state it is in; takes at most a second for each of them."""
+    """Close what a server owns, in at most a second for each of them."""
     async with AsyncExitStack() as rest:  # all of it, also where Ctrl-C strikes one of them
         for stream in reversed(streams):
             rest.push_async_callback(_close, partial(trio.aclose_forcefully, stream))
@@ -227,12 +219,10 @@ class _Shell:
                 nursery.start_soon(task, self._wake.clone())
             elif call in self._scopes:  # one that has finished and waits for the writer has no scope any more
                 self._scopes[call].cancel(reason=event.reason or "the client cancelled the call")
-            elif isinstance(call, Call) and call.task is not None:  # and the client was not told of it
-                nursery.start_soon(self._cancel_task, call.task)
         self._wake_writer(self._wake)
 
     async def _run_call(self, call: Call, nursery: trio.Nursery, wake: trio.MemorySendChannel[None]) -> None:
-        outcome: Ending | None = None
+        outcome: Ending = call.does.crash
         scope = self._scopes[call]
         TRACE.set(call.trace)  # for this task and those that it starts
         reporter = None if call.progress_token is None else ProgressReporter(partial(self._report, call, wake))
@@ -289,16 +279,10 @@ class _Shell:
             finally:
                 del self._scopes[subscription]
 
-    async def _cancel_task(self, task_id: str) -> None:
+    def _finish(self, call: Call, outcome: Ending) -> None:
         try:
-            await self._conversation.tasks.cancel(task_id)
-        except* Exception as bugs:  # noqa: BLE001
-            _log_crash("tasks/cancel", bugs)
-
-    def _finish(self, call: Call, outcome: Ending | None) -> None:
-        try:
-            self._session.finish(call, _checked(call, outcome))
-        except (TypeError, ValueError, RecursionError) as bug:
+            self._session.finish(call, outcome)
+        except Exception as bug:  # no outcome at all, or no JSON
             log.error("server: %s returned what cannot be sent; this is a bug in the tool", call.name)  # noqa: TRY400
             log.debug("server: traceback of the failure", exc_info=bug)
             self._session.finish(call, call.does.crash)
@@ -345,16 +329,3 @@ def _log_crash(what: str, bugs: ExceptionGroup[Exception]) -> None:
         what,
         type(_first(bugs)).__name__,
     )
-
-
-def _checked(call: Call, outcome: Ending | None) -> Ending:
-    """Return what a handler returned. Raises TypeError where that is not what its type says."""
-    if not isinstance(outcome, Ending):
-        raise TypeError(f"a tool returned {type(outcome).__name__}")
-    if isinstance(outcome, ToolSuccess):
-        if not isinstance(cast("object", outcome.text), str):
-            raise TypeError("the text of a result is no text")
-        with_structured = isinstance(call.does, Tool) and call.does.output_schema is not None
-        if with_structured and not isinstance(cast("object", outcome.structured), dict):
-            raise TypeError("a tool with an output_schema returned no structured content")
-    return outcome

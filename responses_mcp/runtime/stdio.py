@@ -1,8 +1,7 @@
 """The descriptors of the wire as Trio streams.
 
-Pipes, sockets, files and the null device are read and written without threads. A terminal is not: making it
-non-blocking would do so for every process that shares it. Terminals, and everything on Windows, go through `os.read`
-and `os.write` in threads that may be left behind. (Never `sys.stdin.buffer`: its lock aborts the interpreter when the
+Terminals, which must stay blocking for others that share them, and everything on Windows go through `os.read` and
+`os.write` in threads that may be left behind. (`sys.stdin.buffer` has a lock that aborts the interpreter when the
 process ends during a read.)
 """
 
@@ -30,16 +29,16 @@ class _Threaded(trio.abc.AsyncResource):
         self._limiter = trio.CapacityLimiter(1)
 
     async def aclose(self) -> None:
-        """End its use. The descriptor stays open: a thread may still sit in it, and its number must not be reused."""
+        """Leave the descriptor open: a thread may still sit in it, and its number must not be reused."""
         self._closed = True
         await trio.lowlevel.checkpoint()
 
 
 class ThreadedReceiveStream(_Threaded, trio.abc.ReceiveStream):
-    """Reads a descriptor in worker threads. A cancelled read leaves its thread behind, waiting for input."""
+    """Reads a descriptor. A cancelled read leaves its thread behind, waiting for input."""
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Return the next bytes, b"" at the end of input. Raises `trio.ClosedResourceError` once closed."""
+        """Return the next bytes."""
         if self._closed:
             raise trio.ClosedResourceError
         try:
@@ -51,10 +50,10 @@ class ThreadedReceiveStream(_Threaded, trio.abc.ReceiveStream):
 
 
 class ThreadedSendStream(_Threaded, trio.abc.SendStream):
-    """Writes a descriptor in worker threads. A cancelled write leaves its thread behind."""
+    """Writes a descriptor. A cancelled write leaves its thread behind."""
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Write all of `data`. Raises `trio.BrokenResourceError` when nobody reads any more."""
+        """Write all of `data`."""
         with memoryview(data) as rest:
             sent = 0
             while sent < len(rest):
@@ -76,16 +75,12 @@ class ThreadedSendStream(_Threaded, trio.abc.SendStream):
 
 def receive_stream(fd: int) -> trio.abc.ReceiveStream:
     """Wrap a descriptor to read from, which the stream then owns."""
-    if needs_threads(fd):
-        return ThreadedReceiveStream(fd)
-    return trio.lowlevel.FdStream(fd)
+    return ThreadedReceiveStream(fd) if needs_threads(fd) else trio.lowlevel.FdStream(fd)
 
 
 def send_stream(fd: int) -> trio.abc.SendStream:
     """Wrap a descriptor to write to, which the stream then owns."""
-    if needs_threads(fd):
-        return ThreadedSendStream(fd)
-    return trio.lowlevel.FdStream(fd)
+    return ThreadedSendStream(fd) if needs_threads(fd) else trio.lowlevel.FdStream(fd)
 
 
 async def wait_reader_gone(fd: int) -> None:

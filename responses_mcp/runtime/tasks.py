@@ -1,7 +1,4 @@
-"""Tasks, as the protocol asks for them: their methods, and the watch that a subscription wants.
-
-Nothing is kept here: what a task is, and whether it goes on, its source knows, which may have it from another server.
-"""
+"""Tasks, as the protocol asks for them. Nothing is kept here: their source may have them from another server."""
 
 from __future__ import annotations
 
@@ -33,14 +30,14 @@ class Tasks:
         return [Feature(capability=TASKS, methods=methods, legacy=False, extension=True)] if self._sources else []
 
     async def look(self, task_id: str) -> Task | None:
-        """Return how far a task is; None for an id that is not known. Raises `ToolError`."""
+        """Return how far a task is, as `TaskSource.look` does."""
         for source in self._sources:
             if (task := await source.look(task_id)) is not None:
                 return task
         return None
 
     async def cancel(self, task_id: str) -> bool:
-        """Have a task cancelled, without waiting until it is; tell whether it is known. Raises `ToolError`."""
+        """Have a task cancelled, as `TaskSource.cancel` does."""
         for source in self._sources:
             if await source.cancel(task_id):
                 return True

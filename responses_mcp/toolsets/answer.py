@@ -67,9 +67,8 @@ _DEFINITIONS: Final = (
 class AnswerToolset(AskerTools):
     """The three answer tools.
 
-    `debug` adds status, type and name to errors (spec 8.2), null where they are not known. A text of more than
-    `most_characters` is cut. `task_of` gives what clients that take tasks are answered once a question was handed off
-    to a run, whose id it gets.
+    A text of more than `most_characters` is cut. `task_of` gives what clients that take tasks are answered once a
+    question was handed off to a run, whose id it gets.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ class AnswerToolset(AskerTools):
 def answer_failure(error: ResponsesMcpError | None, text: str, *, debug: bool) -> ToolFailure:
     """Word a failure as the contract's appendix B does, the cause in `data.message`.
 
-    A result, for clients that get one in place of the error, has what debugging adds in a last line.
+    `debug` adds status, type and name (spec 8.2), null where not known: a last line, where a result is the form.
     """
     details: JsonObject = {}
     if debug:

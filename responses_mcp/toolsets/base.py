@@ -39,24 +39,16 @@ __all__ = [
 
 
 class CallContext(NamedTuple):
-    """What a tool may know of the call it serves: the id under which the client asked.
-
-    `report(message)` tells the client what is going on; it is None when the client does not want to know, so that a
-    tool can save itself the work of finding out. `memory` is what tools may remember about this client between the
-    calls of one stream; it is None where the client's revision of the protocol forbids state between requests.
-    `deadline()`, asked in the call's own task, tells when on Trio's clock the call will be cancelled: never (infinity)
-    while nothing sets an end, and sooner once the input has ended or the server is asked to stop. `room` is there to
-    wait for before asking something that costs. `client` is what the client calls itself, None if it did not say; it
-    may say anything. With `takes_tasks` the answer may be a task of the toolset in place of a result.
-    """
+    """What a tool may know of the call it serves."""
 
     request_id: RequestId
-    report: Callable[[str], None] | None = None
-    memory: dict[str, Any] | None = None
+    report: Callable[[str], None] | None = None  # tells the client what is going on; None: it does not want to know
+    memory: dict[str, Any] | None = None  # of this client on one stream; None: its revision forbids it
     deadline: Callable[[], float] = lambda: math.inf
-    room: Room | None = None
-    client: str | None = None
-    takes_tasks: bool = False
+    """Tells, asked in the call's own task, when on Trio's clock the call will be cancelled. It may come nearer."""
+    room: Room | None = None  # to wait for before asking something that costs
+    client: str | None = None  # what the client calls itself, which may be anything
+    takes_tasks: bool = False  # the answer may be a task in place of a result
 
 
 class ToolError(Exception):
@@ -111,7 +103,7 @@ class Toolset:
 
     @property
     def tasks(self) -> TaskSource | None:
-        """What knows the tasks that calls of this server may become; None where no call does."""
+        """What knows the tasks that calls may become."""
         return None
 
     def live_in(self, nursery: trio.Nursery) -> None:

@@ -32,26 +32,19 @@ MASKED: Final = "io.github.uchimanajet7/masked"
 
 
 class Done(NamedTuple):
-    """What a tool has done: the result, what that used, and what was masked in the question, each if there is any."""
+    """What a tool has done."""
 
     result: JsonObject
     usage: Mapping[str, Any] | None = None
-    masked: Mapping[str, int] | None = None
+    masked: Mapping[str, int] | None = None  # in the question
 
 
 Work: TypeAlias = Callable[[CallContext, Mapping[str, Any]], Awaitable[Done | Task | ToolSuccess]]
 Failed: TypeAlias = Callable[[ResponsesMcpError | None, str], ToolFailure]
-"""Words a failure. It gets an error, and the message for the user of the client, without secrets. The error is None
-where it is not the tool's own."""
+"""Words a failure: an error, None where it is not the tool's own, and the message for the user without secrets."""
 
 
-def tool_of(
-    shown: Definition,
-    work: Work,
-    failed: Failed,
-    redact: Callable[[str], str] = str,
-    **more: Any,
-) -> Tool:
+def tool_of(shown: Definition, work: Work, failed: Failed, redact: Callable[[str], str] = str, **more: Any) -> Tool:
     """Return a tool: a call of it is logged, does the work, and its result or its failure is worded.
 
     `more` are further members of `Tool`.

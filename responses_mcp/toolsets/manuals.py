@@ -13,19 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from responses_mcp.errors import ConfigError, ResponsesMcpError
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
-from responses_mcp.toolsets.base import (
-    CallContext,
-    Feature,
-    Fetched,
-    Method,
-    Missing,
-    Resources,
-    RpcError,
-    Tool,
-    ToolFailure,
-    Toolset,
-)
+from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
+from responses_mcp.protocol.revisions import Fetched, Missing
+from responses_mcp.sanitization import sanitized_json
+from responses_mcp.toolsets.base import CallContext, Feature, Method, Resources, Tool, ToolFailure, Toolset
 from responses_mcp.toolsets.calls import Done, tool_of
 from responses_mcp.toolsets.manual_definitions import DEFINITIONS, TEMPLATE
 
@@ -37,10 +28,7 @@ if TYPE_CHECKING:
 
 
 class ManualsToolset(Toolset):
-    """The manual tools. Nothing of the search is imported or opened before a tool is called.
-
-    `api` gives the connections of the answer tools, for embeddings, if there are to be any.
-    """
+    """The manual tools. `api` gives the connections of the answer tools, for embeddings."""
 
     def __init__(
         self, settings: Settings, *, manuals: Manuals | None = None, api: Callable[[], ResponsesApi] | None = None
@@ -86,11 +74,7 @@ class ManualsToolset(Toolset):
         return await self._fetch("resources/read", None, {"uri": uri})
 
     async def _fetch(self, name: str, _: CallContext | None, params: Mapping[str, Any]) -> Fetched | Missing | RpcError:
-        """Answer a method of resources.
-
-        What the client got wrong is refused with -32602, what does not exist as its revision says, what the server
-        cannot do now with -32603.
-        """
+        """Answer a method of resources; what does not exist is refused as the client's revision says."""
         from responses_mcp.toolsets.manual_calls import fetch  # noqa: PLC0415  # a start should not wait for it
 
         try:
@@ -104,18 +88,14 @@ class ManualsToolset(Toolset):
         if self._settings.problems:
             raise ManualsError("conflict", str(ConfigError(self._settings.problems)))
         if self._manuals is None:
+            from responses_mcp.manuals.embeddings.provider import open_embedder  # noqa: PLC0415
             from responses_mcp.manuals.service import Manuals  # noqa: PLC0415  # SQLite can wait for the first call
 
-            if self._settings.manuals.embeddings.provider != "none":
-                from responses_mcp.manuals.embeddings.provider import open_embedder  # noqa: PLC0415  # few have one
-
-                self._embedder = open_embedder(self._settings, self._api)
+            self._embedder = open_embedder(self._settings, self._api)
             self._manuals = Manuals(self._settings.manuals, embedder=self._embedder)
         return self._manuals
 
 
 def _failed(error: ResponsesMcpError | None, text: str) -> ToolFailure:
-    from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415  # a start should not wait for it
-
     known = error if isinstance(error, ManualsError) else ManualsError("conflict", text)
     return ToolFailure(json.dumps(sanitized_json(known.as_json()), ensure_ascii=False))

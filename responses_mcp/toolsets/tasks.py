@@ -128,7 +128,7 @@ class RunsToolset(Toolset):
         view = await research.result(task_id)
         task = self._task(view)
         if view.running:
-            return task._replace(ends_with_call=view.tool != "research")
+            return task
         if view.status == "cancelled":
             return task._replace(status="cancelled")
         return task if view.pending else task._replace(status="completed", outcome=self._outcome(view, research))

@@ -32,7 +32,6 @@ class Works(Toolset):
 
     states: dict[str, Task | Exception] = field(default_factory=dict[str, "Task | Exception"])
     cancelled: list[str] = field(default_factory=list[str])
-    answers: Task = field(default_factory=lambda: task(ends_with_call=True))
     looks: int = 0
 
     @property
@@ -46,7 +45,7 @@ class Works(Toolset):
 
     async def work(self, context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess | Task:
         await trio.lowlevel.checkpoint()
-        return self.answers if context.takes_tasks or arguments else ToolSuccess("done")
+        return task() if context.takes_tasks or arguments else ToolSuccess("done")
 
     async def look(self, task_id: str) -> Task | None:
         self.looks += 1
@@ -99,24 +98,15 @@ async def test_the_source_that_knows_a_task_answers_for_it() -> None:
         for task_id, status in (("a", "working"), ("b", "cancelled")):
             assert (await client.ask_with_tasks("tasks/get", {"taskId": task_id}))["result"]["status"] == status
             for method in ("tasks/cancel", "tasks/update"):
-                result = (await client.ask_with_tasks(method, {"taskId": task_id, "inputResponses": {"x": 1}}))[
-                    "result"
-                ]
-                assert result["resultType"] == "complete"
+                params = {"taskId": task_id, "inputResponses": {"x": 1}}
+                assert (await client.ask_with_tasks(method, params))["result"]["resultType"] == "complete"
     assert (one.cancelled, other.cancelled) == (["a"], ["b"])
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])
 async def test_an_id_that_is_unknown_or_none_is_invalid(method: str) -> None:
     async with client_of(Works({"t": task()})) as client:
-        for params in (
-            {},
-            {"taskId": None},
-            {"taskId": 5},
-            {"taskId": ["t"]},
-            {"taskId": "u"},
-            {"taskId": "u" * 10**6},
-        ):
+        for params in ({}, {"taskId": 5}, {"taskId": "u"}, {"taskId": "u" * 10**6}):
             error = (await client.ask_with_tasks(method, params))["error"]
             assert error["code"] == -32602
             assert len(error["message"]) < 200
@@ -141,18 +131,6 @@ async def test_a_tool_that_gives_a_task_to_a_client_that_takes_none_has_crashed(
         await client.initialize()
         assert (await client.call("work"))["result"]["isError"] is False
         assert (await client.call("work", {"force": True}))["error"]["code"] == -32603
-
-
-@pytest.mark.parametrize("ends_with_call", [True, False])
-async def test_a_task_of_which_the_client_was_not_told_is_stopped_with_its_call(*, ends_with_call: bool) -> None:
-    works = Works({"t": task()}, answers=task(ends_with_call=ends_with_call))
-    async with unread_client_of(works) as client:
-        await client.request("tools/list", {"_meta": TAKES_TASKS})  # whose answer the writer waits with
-        call = await client.request("tools/call", {"name": "work", "_meta": TAKES_TASKS})
-        await trio.sleep(1)
-        await client.cancel(call)
-        await trio.sleep(1)
-    assert works.cancelled == (["t"] if ends_with_call else [])
 
 
 async def test_a_subscription_hears_each_change_once_and_then_nothing() -> None:
