@@ -45,9 +45,9 @@ def note(method: Any, params: Any = ..., **more: Any) -> dict[str, Any]:
     return rpc(..., method, params, **more)
 
 
-def frame(body: bytes | str, length: Any = None, eol: str = "\r\n") -> bytes:
+def frame(body: bytes | str, length: Any = None) -> bytes:
     raw = body.encode() if isinstance(body, str) else body
-    return f"Content-Length: {len(raw) if length is None else length}{eol}{eol}".encode() + raw
+    return f"Content-Length: {len(raw) if length is None else length}\r\n\r\n".encode() + raw
 
 
 PING = json.dumps(rpc())
@@ -56,31 +56,18 @@ PING2 = json.dumps(rpc(2))
 # Malformed JSON
 
 for name, text in {
-    "an opened brace": "{",
-    "a closed brace": "}",
-    "words": "hello there",
     "a cut message": '{"jsonrpc":"2.0","id":1,"method":"pi',
     "two messages on a line": PING + PING2,
-    "a trailing comma": '{"jsonrpc":"2.0","id":1,"method":"ping",}',
     "single quotes": "{'jsonrpc':'2.0','id':1,'method':'ping'}",
     "a comment": '{"jsonrpc":"2.0","id":1,"method":"ping"} // ping',
-    "unquoted names": '{jsonrpc:"2.0",id:1,method:"ping"}',
     "NaN as an id": '{"jsonrpc":"2.0","id":NaN,"method":"ping"}',
     "Infinity in params": '{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":Infinity}}',
-    "minus Infinity": '{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":-Infinity}}',
     "a number of 5,000 digits": '{"jsonrpc":"2.0","id":' + "1" * 5000 + ',"method":"ping"}',
     "a number of a million digits": '{"jsonrpc":"2.0","id":1,"x":' + "7" * 1_000_000 + "}",
     "a number with leading zeros": '{"jsonrpc":"2.0","id":007,"method":"ping"}',
-    "a hexadecimal number": '{"jsonrpc":"2.0","id":0x1,"method":"ping"}',
     "a bad escape": '{"jsonrpc":"2.0","id":1,"method":"\\x70ing"}',
-    "a cut unicode escape": '{"jsonrpc":"2.0","id":1,"method":"\\u00"}',
     "a raw control character": '{"jsonrpc":"2.0","id":1,"method":"pi\tng"}',
-    "a raw carriage return": '{"jsonrpc":"2.0","id":1,"method":"pi\rng"}',
-    "an XML message": "<ping/>",
     "an HTTP request": "GET / HTTP/1.1",
-    "a shell prompt": "$ ping",
-    "python": "dict(jsonrpc='2.0')",
-    "undefined": "undefined",
     "100,000 opened brackets": "[" * 100_000,
     "100,000 nested objects": '{"a":' * 100_000 + "1" + "}" * 100_000,
     "100,000 nested arrays": PING[:-1] + ',"params":' + "[" * 100_000 + "]" * 100_000 + "}",
@@ -91,60 +78,37 @@ for name, text in {
 
 for name, raw in {
     "invalid UTF-8": b'{"jsonrpc":"2.0","id":1,"method":"\xff\xfe"}',
-    "a cut UTF-8 character": '{"jsonrpc":"2.0","id":1,"method":"東"}'.encode()[:-4] + b'"}',
-    "an overlong encoding": b'{"jsonrpc":"2.0","id":1,"method":"\xc0\xae"}',
     "an encoded surrogate": b'{"jsonrpc":"2.0","id":1,"method":"\xed\xa0\x80"}',
     "UTF-16": '{"jsonrpc":"2.0","id":1,"method":"ping"}'.encode("utf-16-be"),
-    "Shift JIS": '{"jsonrpc":"2.0","id":1,"method":"検索"}'.encode("cp932"),
     "NUL bytes": b"\0\0\0\0",
-    "a NUL in a message": b'{"jsonrpc":"2.0",\0"id":1}',
     "every byte there is": bytes(byte for byte in range(256) if byte not in b"\r\n"),
-    "terminal escapes": b"\x1b[2J\x1b]0;title\x07",
-    "DEL": b"\x7f",
 }.items():
     add("bytes", name, raw, (None, PARSE))
 add("bytes", "U+2028 raw in a string", '{"jsonrpc":"2.0","id":"a\u2028b","method":"ping"}', ("a\u2028b", OK))
-add("bytes", "U+0085 and U+001F around", '{"jsonrpc":"2.0","id":"\u0085","method":"ping"}', ("\u0085", OK))
 add("bytes", "a byte order mark", b"\xef\xbb\xbf" + PING.encode(), (1, OK))
 add("bytes", "CRLF line ends", PING.encode() + b"\r\n" + PING2.encode() + b"\r\n", (1, OK), (2, OK))
 add("bytes", "blank lines", b"\n\r\n  \n\t\r\n" + PING.encode(), (1, OK))
 add("bytes", "blanks around a message", "  \t" + PING + "  ", (1, OK))
 add("bytes", "a lone high surrogate in an id", '{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', ("\ud800", OK))
 add("bytes", "a lone low surrogate in a method", '{"jsonrpc":"2.0","id":1,"method":"\\udc00"}', (1, METHOD))
-add("bytes", "an escaped NUL in an id", '{"jsonrpc":"2.0","id":"\\u0000","method":"ping"}', ("\0", OK))
-add("bytes", "escaped names", '{"\\u006asonrpc":"2.0","\\u0069d":1,"method":"\\u0070ing"}', (1, OK))
 
 # Framing
 
 add("framing", "a frame among lines", frame(PING) + PING2.encode(), (1, OK), (2, OK))
 add("framing", "frames glued together", frame(PING) + frame(PING2), (1, OK), (2, OK))
-add("framing", "bare newlines in the header", frame(PING, eol="\n"), (1, OK))
-add("framing", "a header in capitals", frame(PING).replace(b"Content-Length", b"CONTENT-LENGTH"), (1, OK))
-add("framing", "a content type too", b"Content-Type: text/plain\r\n" + frame(PING), (1, OK))
-add("framing", "an unknown header", frame(PING).replace(b"\r\n\r\n", b"\r\nX-Trace: {1}\r\n\r\n"), (1, OK))
 add("framing", "a length of zero", frame("", 0) + PING.encode(), (None, PARSE), (1, OK))
 for name, length in {
     "a negative length": -5,
-    "a length in words": "forty",
-    "a fractional length": "40.0",
-    "a signed length": "+40",
-    "a hexadecimal length": "0x28",
-    "an empty length": "",
     "a length of 40 digits": "9" * 40,
-    "two lengths in one": "40, 40",
-    "full-width digits": "４０",
 }.items():
     add("framing", name, frame(PING + "\n", length), (None, PARSE), (1, OK))
 ONCE = ((None, PARSE), (1, OK))  # a fault, and the stream goes on
 LONG = b"Content-Length: 5\r\n"
 for name, raw, owed in [
     ("no length at all", b"Content-Type: application/json\r\n\r\n" + PING.encode(), ONCE),
-    ("lengths that disagree", LONG + frame(PING + "\n", 40), ONCE),
-    ("a length over 1 GiB", frame(PING + "\n", 99_999_999_999), ONCE),
     ("a missing blank line", f"Content-Length: {len(PING)}\r\n{PING}".encode(), ONCE),
     ("half a header name", b"Content-Len\n" + PING.encode(), ONCE),
     ("a header block of 64 kB", LONG + b"X: y\r\n" * 11_000 + b"\r\n" + PING.encode(), ONCE),
-    ("a header line of 1 MB", LONG + b"X: " + b"y" * 1_000_000 + b"\r\n\r\n" + PING.encode(), ONCE),
     ("a header name of 1 MB", b"Content-Length" * 70_000 + b"\n" + PING.encode(), ONCE),
     ("a length too short", frame(PING, 10) + b"\n" + PING2.encode(), ((None, PARSE), (None, PARSE), (2, OK))),
     ("a length too long", frame(PING + "\n", len(PING + PING2) + 1) + (PING2 * 2).encode(), ((None, PARSE), (2, OK))),
@@ -162,55 +126,37 @@ for name, raw, owed in [
 for name, id_ in {
     "null": None,
     "true": True,
-    "false": False,
     "an array": [1],
-    "an object": {"id": 1},
-    "an empty array": [],
 }.items():
     add("ids", f"{name} as an id", rpc(id_), (None, INVALID))
 for name, good_id in {
     "zero": 0,
-    "a negative number": -7,
     "a big number": 2**64,
     "a number with a fraction": 1.5,
-    "a whole number with a fraction": 1.0,
-    "a huge number with an exponent": 1e300,
     "the empty string": "",
     "a digit in a string": "1",
     "a string of 100 kB": "i" * 100_000,
-    "emoji": "🛰️",
-    "a word that looks like JSON": '{"id":1}',
 }.items():
     add("ids", f"{name} as an id", rpc(good_id), (good_id, OK))
 add("ids", "an infinite exponent as an id", '{"jsonrpc":"2.0","id":1e999,"method":"ping"}', (None, INVALID))
 add("ids", "the id twice in one message", '{"jsonrpc":"2.0","id":5,"id":6,"method":"ping"}', (6, OK))
 add("ids", "the id of the call in flight", rpc(IN_FLIGHT), (IN_FLIGHT, INVALID))
-add("ids", "a second call with it", rpc(IN_FLIGHT, "tools/call", {"name": "answer"}), (IN_FLIGHT, INVALID))
-add("ids", "initialize with the id in flight", rpc(IN_FLIGHT, "initialize"), (IN_FLIGHT, INVALID))
 
 # Messages of wrong shapes
 
 for name, value in {
     "an empty batch": [],
     "a batch": [rpc(1), rpc(2)],
-    "a batch of notifications": [note("notifications/initialized")],
-    "a batch of garbage": [1, "x", None],
     "a number": 42,
-    "a string": "ping",
-    "true": True,
     "null": None,
 }.items():
     add("shapes", name, json.dumps(value), (None, INVALID))
 add("shapes", "an empty object", {}, (None, INVALID))
-add("shapes", "only a version", {"jsonrpc": "2.0"}, (None, INVALID))
 add("shapes", "no method", {"jsonrpc": "2.0", "id": 1}, (1, INVALID))
 add("shapes", "a null method", rpc(1, None), (1, INVALID))
 add("shapes", "a number as the method", rpc(1, 5), (1, INVALID))
-add("shapes", "an array as the method", rpc(1, ["ping"]), (1, INVALID))
 add("shapes", "no version", {"id": 1, "method": "ping"}, (1, INVALID))
 add("shapes", "version 1.0", rpc(jsonrpc="1.0"), (1, INVALID))
-add("shapes", "a number as the version", rpc(jsonrpc=2.0), (1, INVALID))
-add("shapes", "a null version", rpc(jsonrpc=None), (1, INVALID))
 add("shapes", "a method and a result", rpc(result={}), (1, OK))
 add("shapes", "unknown members", rpc(extra={"deep": [1, {"er": None}]}), (1, OK))
 for name, params in {"an array": [1], "a string": "x", "a number": 0, "false": False}.items():
@@ -222,7 +168,6 @@ add("shapes", "10,000 members", rpc(params={f"key{number}": number for number in
 
 for name, value in {
     "an unknown notification": note("notifications/unheard_of", {"x": 1}),
-    "a notification without a prefix": note("ping"),
     "a call without an id": note("tools/call", {"name": "answer", "arguments": {"query": "x"}}),
     "a notification with params of a wrong type": note("notifications/initialized", [1, 2]),
     "a notification of version 1.0": note("notifications/initialized", jsonrpc="1.0"),
@@ -230,24 +175,16 @@ for name, value in {
     "a result": {"jsonrpc": "2.0", "id": 1, "result": {}},
     "a result for the call in flight": {"jsonrpc": "2.0", "id": IN_FLIGHT, "result": {}},
     "an error": {"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "x"}},
-    "an error with a null id": {"jsonrpc": "2.0", "id": None, "error": {"code": -1, "message": "x"}},
     "a result without an id": {"jsonrpc": "2.0", "result": 5},
-    "roots that changed": note("notifications/roots/list_changed"),
-    "progress of the client's": note("notifications/progress", {"progressToken": 1, "progress": 1}),
     "a cancel without params": note("notifications/cancelled"),
-    "a cancel with null params": note("notifications/cancelled", None),
     "a cancel with an array": note("notifications/cancelled", [IN_FLIGHT]),
-    "a cancel with a string": note("notifications/cancelled", IN_FLIGHT),
     "a cancel without an id": note("notifications/cancelled", {"reason": "x"}),
     "a cancel of null": note("notifications/cancelled", {"requestId": None}),
     "a cancel of true": note("notifications/cancelled", {"requestId": True}),
     "a cancel of a float": note("notifications/cancelled", {"requestId": 1.0}),
-    "a cancel of a list": note("notifications/cancelled", {"requestId": [IN_FLIGHT]}),
     "a cancel of an object": note("notifications/cancelled", {"requestId": {"id": IN_FLIGHT}}),
     "a cancel of an unknown id": note("notifications/cancelled", {"requestId": 987_654}),
     "a cancel of a finished id": note("notifications/cancelled", {"requestId": 1}),
-    "a cancel of a similar id": note("notifications/cancelled", {"requestId": IN_FLIGHT + " "}),
-    "a cancel under another name": note("notifications/cancelled", {"request_id": IN_FLIGHT}),
     "a cancel of version 1.0": note("notifications/cancelled", {"requestId": IN_FLIGHT}, jsonrpc="1.0"),
     "the old cancel of editors": note("$/cancelRequest", {"id": IN_FLIGHT}),
 }.items():
@@ -261,47 +198,27 @@ for name, method in {
     "an unknown method": "tools/burn",
     "the empty method": "",
     "a method in capitals": "PING",
-    "a method with blanks": " ping ",
-    "a method of 100 kB": "m" * 100_000,
-    "a method that looks like a path": "../../etc/passwd",
     "resources": "resources/list",
-    "prompts": "prompts/list",
-    "logging": "logging/setLevel",
-    "completion": "completion/complete",
 }.items():
     add("methods", name, rpc(1, method, {}), (1, METHOD))
 for name, params in {
     "no params": ...,
     "no name": {},
     "a null name": {"name": None},
-    "a number as the name": {"name": 5},
-    "an array as the name": {"name": ["answer"]},
     "an array as arguments": {"name": "answer", "arguments": ["x"]},
     "a string as arguments": {"name": "answer", "arguments": '{"query":"x"}'},
-    "true as arguments": {"name": "answer", "arguments": True},
 }.items():
     add("tools", f"a call with {name}", rpc(1, "tools/call", params), (1, PARAMS))
 for name, tool in {
     "an unknown tool": "nope",
     "the empty tool": "",
-    "a tool in capitals": "ANSWER",
-    "a tool with a dunder name": "__class__",
     "a tool of 100 kB": "t" * 100_000,
 }.items():
     add("tools", name, rpc(1, "tools/call", {"name": tool}), (1, METHOD))
 for name, arguments in {
     "no query": {},
-    "a null query": {"query": None},
     "an empty query": {"query": ""},
-    "a blank query": {"query": " \n\t　"},
-    "a list as the query": {"query": ["x"]},
-    "an object as the query": {"query": {"text": "x"}},
-    "true as the query": {"query": True},
-    "a word for the days": {"query": "x", "recency_days": "soon"},
-    "a list for the results": {"query": "x", "max_results": [1]},
-    "true for the days": {"query": "x", "recency_days": True},
     "a number as domains": {"query": "x", "domains": 5},
-    "numbers in domains": {"query": "x", "domains": [1, 2]},
 }.items():
     called = rpc(1, "tools/call", {"name": "answer", "arguments": arguments})
     add("tools", f"bad arguments: {name}", called, (1, FAILED))
@@ -324,14 +241,11 @@ for name, value in {"null": None, "an array": [], "a string": "x", "a number": 1
     add("metadata", f"{name} as _meta", rpc(params={"_meta": value}), (1, OK))
 ILL_SHAPED_ENVELOPES: dict[str, dict[str, Any]] = {
     "a number as the version": {PREFIX + "protocolVersion": 5},
-    "a null version": {PREFIX + "protocolVersion": None},
     "no capabilities": {PREFIX + "clientCapabilities": ...},
-    "null capabilities": {PREFIX + "clientCapabilities": None},
     "an array of capabilities": {PREFIX + "clientCapabilities": []},
     "a string as clientInfo": {PREFIX + "clientInfo": "me"},
     "a clientInfo without a version": {PREFIX + "clientInfo": {"name": "x"}},
     "an unknown log level": {PREFIX + "logLevel": "shouting"},
-    "an array as the log level": {PREFIX + "logLevel": ["info"]},
     "an unsupported version and no capabilities": {
         PREFIX + "protocolVersion": "2099",
         PREFIX + "clientCapabilities": ...,

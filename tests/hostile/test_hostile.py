@@ -12,8 +12,7 @@ from tests.hostile.corpus import CASES
 from tests.processes import environment, server_process
 
 
-def test_there_are_150_cases_and_more_and_each_has_a_name_of_its_own() -> None:
-    assert len(CASES) >= 150
+def test_each_case_has_a_name_of_its_own() -> None:
     assert len({(case.group, case.name) for case in CASES}) == len(CASES)
 
 

@@ -17,8 +17,8 @@ __all__ = ["bare_environment"]
 AT_ONCE = 8
 
 
-def test_there_are_90_modes_and_more_and_each_has_a_name_of_its_own() -> None:
-    assert len({mode.name for mode in MODES}) == len(MODES) >= 90
+def test_each_mode_has_a_name_of_its_own() -> None:
+    assert len({mode.name for mode in MODES}) == len(MODES)
 
 
 @pytest.mark.usefixtures("bare_environment")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import product
-from typing import Any
 
 from responses_mcp.testing import bodies, stream_events
 from tests.hostile.upstream_modes import (
@@ -68,7 +66,6 @@ streams.stream("characters in pieces", r"answer: Fine\. \u6771\u4eac", *bytewise
 streams.stream("invalid UTF-8", rf"{ANSWERED}|{PAID}", COMPLETED.replace(b"Fine.", b"F\xff\xc0\xaf"))
 streams.stream("events without names", FINE, told(ANSWER, named=None))
 streams.stream("events with wrong names", FINE, told(ANSWER, named="response.failed"))
-streams.stream("types that are no strings", FINE, event(None), event([]), event({"a": 1}), event(7), COMPLETED)
 streams.stream("data that is no object", FINE, b"data: 1\n\ndata: []\n\ndata: null\n\ndata\n\ndata: {\n\n", COMPLETED)
 LINES = json.dumps({"type": "response.completed", "response": ANSWER}, indent=1)
 streams.stream("data in many lines", FINE, "".join(f"data: {line}\n" for line in LINES.split("\n")).encode() + b"\n")
@@ -84,8 +81,6 @@ streams.stream("only [DONE]", PAID, b"data: [DONE]\n\n")
 streams.stream("the last event without its blank line", rf"{FINE}|{PAID}", COMPLETED[:-1])
 OTHER = event("response.completed", response=bodies.answer("Another answer."))
 streams.stream("two last events", FINE, COMPLETED, OTHER)
-streams.stream("two last events, one later", FINE, COMPLETED, 0.05, OTHER)
-streams.stream("a failure behind the end", FINE, COMPLETED, event("error", message="No."), b"data: [DONE]\n\n")
 streams.stream("events behind the end, for ever", FINE, COMPLETED, Times(delta("x") * 50))
 streams("silence behind the end", FINE, *stream(COMPLETED, last=("hang",)))
 streams.stream("an empty end and an item", FINE, told(ANSWER)[: -len(COMPLETED)], EMPTY_END)
@@ -93,25 +88,13 @@ streams.stream("an empty end and deltas", FINE, CREATED, delta("Fi"), delta("ne.
 TEXT_DONE = event("response.output_text.done", output_index=0, content_index=0, text="Fine.")
 streams.stream("an empty end and the text done", FINE, TEXT_DONE, EMPTY_END)
 streams.stream("an empty end and nothing", FAILED, CREATED, EMPTY_END)
-streams.stream("an end whose response is null", FAILED, CREATED, event("response.completed", response=None))
 streams.stream("indices without end", FINE, delta("x", 10**300), delta("x", -1), COMPLETED)
 streams.stream("lone surrogates", ANSWERED, delta("Fine\ud800. \udc00"), EMPTY_END)
 BROKEN = {"code": "server_error", "message": "Broke."}
-streams.stream("error", r"error: .*Broke\.", CREATED, event("error", **BROKEN), requests=2)
-streams.stream("error with an object", r"error: .*Broke\.", CREATED, event("error", error=BROKEN), requests=2)
-streams.stream("an error without a type", r"error: .*Broke\.", b"data: %b\n\n" % dumped({"error": BROKEN}), requests=2)
-streams.stream("failed", r"error: .*Broke\.", CREATED, ended("failed", error=BROKEN, usage=None), requests=2)
 streams.stream("failed, then fine", FINE, ended("failed", error=BROKEN, usage=None), then=OK)
-streams.stream("failed and used", r"error: .*Broke\..*paid", CREATED, ended("failed", error=BROKEN))
-QUOTA = {"code": "insufficient_quota", "message": "You exceeded your current quota."}
-streams.stream("failed for the quota", "error: .*quota", CREATED, ended("failed", error=QUOTA))
-streams.stream("failed for the prompt", FAILED, ended("failed", error={"code": "invalid_prompt"}))
 streams.stream("incomplete", r"answer: Fine\..*cut off", delta("Fine."), ended("incomplete"))
 FILTERED = {"reason": "content_filter"}
 streams.stream("filtered", "error: .*content filter", delta("F"), ended("incomplete", incomplete_details=FILTERED))
-streams.stream("cancelled", FAILED, ended("cancelled"))
-streams.stream("queued", PAID, event("response.queued", response={**EMPTY, "status": "queued"}))
-streams.stream("completed, but queued", FAILED, event("response.completed", response={**ANSWER, "status": "queued"}))
 streams("status 400", REFUSED, head(status=400, kind="text/event-stream"), told(ANSWER), CLOSE)
 
 # Floods: what comes for ever is as dense as can be, and the rest more than one reply may have, but not slow to make
@@ -121,11 +104,8 @@ DELTAS = delta("x") * 100
 floods.stream("20,000 deltas", FINE, CREATED, Times(DELTAS, 200), COMPLETED)
 floods.stream("10 MB of comments", FINE, Times((b": still here" * 80 + b"\n") * 20, 500), COMPLETED)
 floods.stream("1 MB of empty lines", FINE, b"\n" * 1_000_000, COMPLETED)
-floods.stream("10 MB of unknown events", FINE, Times(event("response.new", x="y" * 4000), 2500), COMPLETED)
-floods.stream("9,000 parts", FINE, b"".join(delta("x", n) for n in range(9000)), COMPLETED)
 floods.stream("deltas for ever", LATE, CREATED, Times(DELTAS), seconds=0.2)
 floods.stream("comments for ever", LATE, Times(b":\n" * 4096), seconds=0.2)
-floods.stream("empty lines for ever", LATE, CREATED, Times(b"\n" * 8192), seconds=0.2)
 floods.stream("empty lines and never an event", LONG, Times(b"\n" * 8192))
 floods.stream("a comment now and then for ever", LATE, Times(b": still here\n\n", pause=0.1), seconds=1)
 floods.stream("one event of 50 MB", LONG, b"data: ", Times(b"[" * 50_000, 1000), b"\n\n", COMPLETED)
@@ -158,54 +138,33 @@ for name, text in {
 redirects = Group("redirects")
 for status in (301, 302, 303, 307, 308):
     redirects(f"{status} to itself", REDIRECTED, reply(b"", "Location: /v1/responses", status=status))
-redirects("to another place", REDIRECTED, reply(b"", "Location: http://127.0.0.1:9/", status=307))
 redirects("to nowhere", REDIRECTED, reply(b"", status=301))
-redirects("304", REDIRECTED, b"HTTP/1.1 304 Not Modified\r\n\r\n")
 
 # Waits
 
 waits = Group("waits")
 AGO, AGES = "Sat, 21 Nov 2020 14:46:13 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"
 NO_TIME = "Mon, 99 Foo 99999 99:99 GMT"
-for value in ("0.02", "0", "-5", "nan", "inf", "1e308", "1_000", "\u0661", "soon", "", AGO, NO_TIME):
+for value in ("0.02", "-5", "nan", "1e308", "soon", AGO, NO_TIME):
     waits(f"{value!r}", FINE, reply(error(), f"Retry-After: {value}", status=429), then=OK)
 MILLISECONDS = "Retry-After-Ms: 20"
 waits("milliseconds", FINE, reply(error(), MILLISECONDS, status=503), then=OK)
-waits("milliseconds before seconds", FINE, reply(error(), MILLISECONDS, "Retry-After: 3600", status=503), then=OK)
 for value, asked in {"61": "61 s", "3600": "3600 s", AGES: "a day", "9" * 300: "a day", "9" * 400: "a day"}.items():
     waits(f"{value[:20]} ({len(value)})", f"error: .*{asked}", reply(error(), f"Retry-After: {value}", status=503))
 waits("longer than there is time", "error: .*5 s", reply(error(), "Retry-After: 5", status=429), seconds=1)
-waits("with a refusal", REFUSED, reply(error(), "Retry-After-Ms: 1", status=400))
 waits("not to be asked again", FAILED, reply(error(), "X-Should-Retry: false", status=503))
-waits("to be asked again, a 400", REFUSED, reply(error(), "X-Should-Retry: true", status=400))
 
 # Statuses
 
 statuses = Group("statuses")
 SOON = "Retry-After-Ms: 5"
 CONTENTS = {"JSON": dumped(error()), "HTML": b"<html>" + b"No. " * 5000, "nothing": b""}
-for words, requests, numbers in (
-    ("refused the request", 1, (400, 422)),
-    ("quota is used up", 1, (402,)),
-    ("too large", 1, (413,)),
-    ("refused the key", 1, (401,)),
-    ("may not do this", 1, (403,)),
-    ("does not know", 1, (404,)),
-    ("proxy", 1, (407,)),
-    ("limits the rate", 2, (429,)),
-    ("failed", 2, (408, 409, 500, 502, 999)),
-    ("is overloaded", 2, (503, 529)),
-):
-    for status, (kind, content) in product(numbers, CONTENTS.items()):
+for status, requests in ((400, 1), (404, 1), (429, 2), (500, 2), (999, 2)):
+    for kind, content in CONTENTS.items():
         refusal = reply(content, SOON, status=status, kind="text/html" if kind == "HTML" else "application/json")
-        statuses(f"{status} with {kind}", f"error: .*{words}", refusal, requests=requests)
+        statuses(f"{status} with {kind}", FAILED, refusal, requests=requests)
 statuses("503, then fine", FINE, reply(b"", SOON, status=503), then=OK)
-statuses("503, then 400", REFUSED, reply(b"", SOON, status=503), then=reply(error(), status=400))
-for code in ("insufficient_quota", "billing_hard_limit_reached"):
-    statuses(code, "error: The account's quota", reply(error(code=code), SOON, status=429))
 for name, wrong in {
-    "a string": {"error": "No such thing"},
-    "a detail": {"detail": "No such thing"},
     "a list": [{"error": {"message": "No such thing"}}],
     "messages in messages": {"error": {"message": {"message": {"message": "No such thing"}}}},
     "a message of 1 MB": error("No such thing " * 80_000),
@@ -215,48 +174,13 @@ for name, wrong in {
     raw = dumped(wrong).replace(b'"pad": 0', b'"pad": ' + b"[" * 100_000 + b"]" * 100_000)
     statuses(f"400 with {name}", REFUSED, reply(raw, status=400))
 
-# Refusals
-
-refusals = Group("refusals")
-ADVICE = (
-    "Invalid prompt: your prompt was flagged as potentially violating our usage policy. Please try again with a different "
-    "prompt: https://platform.openai.com/docs/guides/reasoning#advice-on-prompting"
-)
-IN_PASSING = {
-    "advice on reasoning": error(ADVICE, code="invalid_prompt"),
-    "advice on reasoning, without a code": error(ADVICE),
-    "flagged words": error("Unsupported parameter: 'reasoning' was flagged.", code="content_policy_violation"),
-    "verbosity in passing": error("Your question about text verbosity is too long."),
-    "filters in passing": error("All filters were applied, and this question was blocked."),
-    "streaming in passing": error("Questions about streaming are not answered here: field stream of study."),
-    "the tools": error("Unsupported parameter: 'tools' is not supported.", param="tools", code="unsupported_parameter"),
-    "the model": error("The model 'gpt-5.2' does not exist; its reasoning is not supported.", param="model"),
-}
-for name, said in IN_PASSING.items():
-    refusals(name, f"{REFUSED}|error: The API does not offer this model", reply(said, status=400))
+# Parameters that are refused
 
 parameters = Group("parameters")
-UNSUPPORTED = "Unsupported parameter: '{}' is not supported with this model."
-for name, *loses in (
-    ["include"],
-    ["text.verbosity", "text"],
-    ["reasoning"],
-    ["stream", "stream_options"],
-    ["stream_options"],
-):
-    words = UNSUPPORTED.format(name)
-    gone: dict[str, Any] = {"then": OK, "loses": (name, *loses)}
-    parameters(f"{name}, as param", FINE, reply(error("Not taken.", param=name), status=400), **gone)
-    parameters(f"{name}, in words", FINE, reply(error(words), status=400), **gone)
-    parameters(f"{name}, in a detail", FINE, reply({"detail": words}, status=422), **gone)
-FORBIDDEN = {"type": "extra_forbidden", "loc": ["body", "include"], "msg": "Extra inputs are not permitted"}
-parameters("include, forbidden", FINE, reply({"detail": [FORBIDDEN]}, status=422), then=OK, loses=("include",))
-EFFORT = "Unsupported value: 'medium' is not supported with this model. Supported values are: 'low', and 'high'."
-parameters("an effort", FINE, reply(error(EFFORT, param="reasoning.effort"), status=400), then=OK)
-NOT_INCLUDE = reply(error(UNSUPPORTED.format("include"), param="include"), status=400)
+NOT_INCLUDE = reply(error("Unsupported parameter: 'include' is not supported.", param="include"), status=400)
+parameters("include", FINE, NOT_INCLUDE, then=OK, loses=("include",))
 parameters("include, again and again", REFUSED, NOT_INCLUDE, requests=2)
-parameters("include, then the content", REFUSED, NOT_INCLUDE, then=reply(error(ADVICE), status=400))
-NO_FILTER = error(UNSUPPORTED.format("tools[0].filters"), param="tools[0].filters")
+NO_FILTER = error("Unsupported parameter: 'tools[0].filters' is not supported.", param="tools[0].filters")
 parameters("a strict filter", r"error: .*example\.com", reply(NO_FILTER, status=400), strict=True)
 
 # Echoes
@@ -268,14 +192,12 @@ QUOTED = LINK.replace("/7", "%2F7").replace("+", "%2B")
 SEARCHED = bodies.web_search_call([f"about {KEY}"], [LINK, QUOTED])
 for name, answer in {
     "in the answer": bodies.answer(f"Your key is {KEY}."),
-    "in a header in the answer": bodies.answer(f'{{"Authorization": "Bearer {KEY}"}}'),
     "in a cited URL": bodies.answer("Fine.", annotations=[bodies.url_citation(LINK, "title", 0, 1)]),
     "in a quoted URL": bodies.answer("Fine.", annotations=[bodies.url_citation(QUOTED, "title", 0, 1)]),
-    "in a title": bodies.answer("Fine.", annotations=[bodies.url_citation("https://example.com/", KEY, 0, 1)]),
     "in a search": bodies.answer("Fine.", searches=[SEARCHED]),
     "in a refusal": bodies.response([bodies.message([bodies.refusal_part(f"Not with {KEY}.")])]),
 }.items():
-    becomes = ANSWERED if name.endswith(("URL", "title", "search")) else MASKED
+    becomes = ANSWERED if name.endswith(("URL", "search")) else MASKED
     echoes(name, becomes, reply(answer))
     echoes.stream(f"{name}, streamed", becomes, told(answer))
 echoes.stream("in two deltas", MASKED, delta(f"Your key is {KEY[:9]}"), delta(KEY[9:]), EMPTY_END)
@@ -286,4 +208,4 @@ echoes("in an id", MASKED, reply(error(), f"X-Request-Id: {KEY}", status=400))
 echoes("in a page", "error: .*may not do this", reply(f"<p>Bearer {KEY}".encode(), status=403))
 echoes("in a redirect", REDIRECTED, reply(b"", f"Location: {LINK}", status=307))
 
-GROUPS = (streams, floods, texts, redirects, waits, statuses, refusals, parameters, echoes)
+GROUPS = (streams, floods, texts, redirects, waits, statuses, parameters, echoes)
