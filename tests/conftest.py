@@ -65,7 +65,7 @@ ONCE = (
     *("responses_api/test_background.py", "responses_api/test_failures.py", "responses_api/test_gate.py"),
     *("responses_api/test_parameter_fallback.py", "responses_api/test_parameters.py"),
     "responses_api/test_passed_on.py",
-    *("runtime/test_slow_peers.py", "runtime/test_unread_answers.py"),
+    "runtime/test_unread_answers.py",
     *("toolsets/test_answer.py", "toolsets/test_search.py", "toolsets/test_answer_sources.py"),
     *("toolsets/test_echoed_secrets.py", "toolsets/test_manual_search.py"),
     *("test_answers.py", "test_debug_file.py", "test_failed_calls.py", "test_outgoing.py", "test_redaction.py"),

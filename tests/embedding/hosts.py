@@ -1,7 +1,5 @@
 """What the tests of embedding share: settings made by hand, and streams of several kinds with a peer at the other end."""
 
-import os
-import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeAlias
@@ -47,14 +45,3 @@ async def sockets() -> AsyncGenerator[tuple[Ends, Ends]]:
 
 
 KINDS: list[Streams] = [memory, one_way_streams, sockets]
-
-if sys.platform != "win32":
-
-    @asynccontextmanager
-    async def pipes() -> AsyncGenerator[tuple[Ends, Ends]]:
-        from_us, to_them = map(trio.lowlevel.FdStream, os.pipe())
-        from_them, to_us = map(trio.lowlevel.FdStream, os.pipe())
-        async with from_us, to_them, from_them, to_us:
-            yield (from_them, to_them), (from_us, to_us)
-
-    KINDS.append(pipes)

@@ -61,7 +61,6 @@ STREAMS: dict[str, tuple[bytes, list[object]]] = {
     "two lengths that disagree": (b"Content-Length: 3\r\nContent-Length: 4\r\n\r\n" + PING + b"\n", ["fault", PING]),
     "a length that is no number": (b"Content-Length: ten\r\n\r\n" + PING + b"\n", ["fault", PING]),
     "a negative length": (b"Content-Length: -1\r\n\r\n" + PING + b"\n", ["fault", PING]),
-    "a length with a plus sign": (b"Content-Length: +5\r\n\r\n" + PING + b"\n", ["fault", PING]),
     "a length of 30 digits": (b"Content-Length: " + b"9" * 30 + b"\r\n\r\n" + PING + b"\n", ["fault", PING]),
     "a length over 1 GiB": (b"Content-Length: 99999999999\r\n\r\n" + PING + b"\n", ["fault", PING]),
     "a length of a byte over 1 GiB, then frames": (
@@ -71,10 +70,6 @@ STREAMS: dict[str, tuple[bytes, list[object]]] = {
     "a length over 1 GiB behind a body cut short": (
         b"Content-Length: 40\r\n\r\n" + PING + PING[:9] + b"Content-Length: 99999999999\n\n" + PONG + b"\n",
         [PING, PING[:9], "fault", PONG],
-    ),
-    "a length over 1 GiB and another": (
-        b"Content-Length: 99999999999\r\nContent-Length: 40\r\n\r\n" + PING + b"\n",
-        ["fault", PING],
     ),
     "a length in other digits": ("Content-Length: ٣\r\n\r\n".encode() + PING + b"\n", ["fault", PING]),
     "headers without a length": (b"Content-Type: text/plain\r\n\r\n" + PING + b"\n", ["fault", PING]),
@@ -103,16 +98,10 @@ STREAMS: dict[str, tuple[bytes, list[object]]] = {
         ["fault", PING],
     ),
     "garbage between messages": (PING + b"\nnot json at all\n" + PONG + b"\n", [PING, b"not json at all", PONG]),
-    "invalid UTF-8": (b"\xff\xfe\n" + PING + b"\n", [b"\xff\xfe", PING]),
-    "NUL bytes": (b"\0\0\n" + PING + b"\n", [b"\0\0", PING]),
     "U+2028 inside a line": ('{"a":"\u2028"}\n'.encode(), ['{"a":"\u2028"}'.encode()]),
     "the end inside a body": (b"Content-Length: 50\r\n\r\n" + PING, ["fault"]),
     "the end inside a header": (b"Content-Length: 50\r\n", ["fault"]),
     "the end inside a header line": (b"Content-Length: 5", ["fault"]),
-    "byte order marks": (
-        b"".join([MARK, PING, b"\n", MARK, encode_frame(MARK + PONG), MARK, encode_frame(PING), MARK, b"\r\n"]),
-        [PING, PONG, PING],
-    ),
     "a byte order mark before a last line": (PING + b"\n" + MARK + PONG, [PING, PONG]),
     "several byte order marks": (
         b"".join([MARK * 2, PING, b"\n", MARK * 3, encode_frame(MARK * 2 + PONG), MARK * 4, b"\n", MARK * 2, PING]),
@@ -206,11 +195,6 @@ def test_a_message_tells_whether_it_came_as_a_line() -> None:
     assert [item.line for item in items if isinstance(item, Payload)] == [False, True, False, False]
 
 
-def test_what_is_encoded_is_read_back() -> None:
-    assert encode_frame(PONG).startswith(b"Content-Length: %d\r\n\r\n" % len(PONG))
-    assert brief(read(encode_frame(PONG) + encode_line(PONG))) == [PONG, PONG]
-
-
 MESSY = st.one_of(
     st.sampled_from(
         [PING, PONG, b"\n", b"\r\n", b"Content-Length: ", b"Content-Length: 40\r\n\r\n", b"{", b"[", b"4", b":"]
@@ -245,14 +229,6 @@ def test_after_any_garbage_three_blank_lines_and_a_frame_are_read(pieces: list[b
     assert PING in brief(read(stream))
 
 
-def test_without_a_bound_a_message_of_any_length_is_read() -> None:
-    assert brief(MessageReader().feed(encode_frame(PING * 1000))) == [PING * 1000]
-
-
-def test_a_blank_line_may_be_the_first_byte_of_the_stream() -> None:
-    assert brief(read(b"\n" + encode_frame(PING))) == [PING]
-
-
 @pytest.mark.parametrize(("more", "heard"), [(0, [PING]), (1, ["fault"])])
 def test_a_header_block_has_at_most_16_kib(more: int, heard: list[object]) -> None:
     long = b"X-Note: ".ljust(16 * 1024 - 1 + more, b"x")  # the carriage return of the blank line is one byte more
@@ -268,14 +244,8 @@ def test_a_header_at_the_end_of_a_line_is_looked_for_in_256_bytes(more: int, hea
     assert found == heard if heard else found == [b"{" + header.strip()]
 
 
-def test_what_was_left_at_the_end_of_input_is_told_once() -> None:
-    reader = MessageReader()
-    reader.feed(PING)
-    assert brief(reader.feed_eof()) == [PING]
-    assert reader.feed_eof() == []
-
-
-def test_a_last_line_without_a_newline_came_as_a_line() -> None:
+def test_a_last_line_without_a_newline_came_as_a_line_and_is_told_once() -> None:
     reader = MessageReader()
     reader.feed(PING)
     assert reader.feed_eof() == [Payload(PING, line=True)]
+    assert reader.feed_eof() == []

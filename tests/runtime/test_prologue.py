@@ -23,7 +23,7 @@ from responses_mcp.runtime.conversation import Conversation
 from responses_mcp.runtime.prologue import prologue, prologue_on_descriptors
 from responses_mcp.runtime.server import serve_conversation
 from responses_mcp.settings.model import ServerSettings, Settings
-from tests.hostile.corpus import CASES, ENVELOPE, Case, rpc
+from tests.hostile.corpus import ENVELOPE, rpc
 from tests.processes import COMMAND, WAIT, environment, posix
 from tests.runtime.test_server import Bench
 
@@ -95,12 +95,6 @@ def test_a_call_ends_the_prologue_and_is_handed_over_with_all_that_came_with_it(
     assert json.loads(conversation.session.take_output())["id"] == "cut"
 
 
-def test_the_end_of_the_input_ends_the_prologue() -> None:
-    conversation = begin()
-    assert play(conversation, lines(HELLO), b'{"jsonrpc":"2.0","id":5,"method":"ping"}', b"").heard()[1]["id"] == 5
-    assert conversation.input_ended
-
-
 @pytest.mark.parametrize("room", [0, 1, 50])
 def test_what_cannot_be_written_at_once_is_handed_over(room: int) -> None:
     conversation = begin()
@@ -122,20 +116,6 @@ def direct(conversation: Conversation, pieces: Iterable[bytes]) -> tuple[list[ob
             output += data
             conversation.session.output_written()
     return events, output
-
-
-@pytest.mark.parametrize("chunk", [1, 7, 100_000])
-@pytest.mark.parametrize("case", [case for case in CASES if len(case.data) < 5_000], ids=lambda case: case.name)
-def test_hostile_input_is_taken_as_without_a_prologue_wherever_it_hands_over(case: Case, chunk: int) -> None:
-    data = lines(HELLO) + case.data + encode_frame(lines(rpc("end")))
-    pieces = [data[start : start + chunk] for start in range(0, len(data), chunk)]
-    expected = direct(begin(), pieces)
-    for share in {0, 1, len(pieces) // 2, len(pieces)}:
-        conversation = begin()
-        wire = play(conversation, *pieces[:share])
-        events = [(type(event).__name__, event.call.id) for event in conversation.events]
-        rest = direct(conversation, [*wire.pieces, *pieces[share:]])
-        assert (events + rest[0], bytes(wire.written) + rest[1]) == expected
 
 
 @given(st.data())

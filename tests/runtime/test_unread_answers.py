@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,23 +14,45 @@ import trio
 import trio.testing
 
 from responses_mcp.asking import Asker
+from responses_mcp.protocol.framing import MessageReader, Payload
 from responses_mcp.protocol.jsonrpc import RequestId
 from responses_mcp.runtime.server import Server
 from responses_mcp.serving import serve
 from responses_mcp.settings.model import OpenAISettings, ServerSettings, Settings
-from responses_mcp.testing import Json, RecordedRequest, bodies, open_fake_api
+from responses_mcp.testing import Hang, Json, RecordedRequest, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient
 from responses_mcp.toolsets.answer import AnswerToolset
 from responses_mcp.toolsets.base import CallContext, Toolset, ToolSuccess
+from tests.hostile.attack import resident_mib
 from tests.one_tool import OneTool
 from tests.processes import COMMAND, environment, program
 from tests.responses_api.stub import KEY, ok, refused, stub_api
-from tests.runtime.test_slow_peers import line, read_ids
 
 WAIT = 60
 LIMIT = 8 << 20
 SIZE = 1_200_000
 CALLS = 600
+REQUESTS = 20_000
+
+
+def line(id_: object, method: str, params: object = None) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": id_, "method": method, "params": params}).encode() + b"\n"
+
+
+def cancel_line(id_: object) -> bytes:
+    message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id_}}
+    return json.dumps(message).encode() + b"\n"
+
+
+async def read_ids(stream: trio.abc.ReceiveStream, count: int, piece: int, begun: bytes = b"") -> list[object]:
+    reader = MessageReader()
+    reader.feed(begun)
+    ids: list[object] = []
+    while len(ids) < count:
+        data = await stream.receive_some(piece)
+        assert data, "the server ended early"
+        ids += [json.loads(item.data).get("id") for item in reader.feed(bytes(data)) if isinstance(item, Payload)]
+    return ids
 
 
 class Library(OneTool):
@@ -185,3 +209,47 @@ async def test_a_process_asks_no_more_while_its_client_does_not_read_and_loses_n
             assert rest[0] == 1
             assert sorted(rest[1:], key=str) == sorted(["end", *range(2, CALLS + 2)], key=str)
             assert len(api.requests) == 1 + CALLS
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads resident memory from /proc")
+async def test_a_peer_that_sends_and_does_not_read_costs_bounded_memory_and_loses_nothing(tmp_path: Path) -> None:
+    env = environment(tmp_path, MCP_MAX_UNSENT_BYTES="1000000")
+    with trio.fail_after(WAIT):
+        async with program([*COMMAND, "--stdio"], env=env) as (process, stdin, stdout):
+            await stdin.send_all(line(0, "initialize"))
+            sent = trio.Event()
+
+            async def flood() -> None:
+                for first in range(1, REQUESTS + 1, 100):
+                    await stdin.send_all(b"".join(line(id_, "tools/list") for id_ in range(first, first + 100)))
+                sent.set()
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(flood)
+                # The flood is over 40 MB of answers, so it must come to a stop while nobody reads.
+                with trio.move_on_after(2):
+                    await sent.wait()
+                assert not sent.is_set()
+                stalled = resident_mib(process.pid)
+                ids = await read_ids(stdout, REQUESTS + 1, 65536)
+            assert ids == list(range(REQUESTS + 1))
+            assert stalled < 45
+            assert resident_mib(process.pid) < 45
+
+
+async def test_a_flood_of_calls_that_are_cancelled_at_once_leaves_nothing_behind(tmp_path: Path) -> None:
+    with trio.fail_after(WAIT):
+        async with (
+            open_fake_api() as api,
+            program([*COMMAND, "--stdio"], env=environment(tmp_path, api.base_url)) as (_, stdin, stdout),
+        ):
+            api.default = Hang()
+            await stdin.send_all(line(0, "initialize"))
+            for number in range(3000):
+                call = line(number + 1, "tools/call", {"name": "answer", "arguments": {"query": "x"}})
+                await stdin.send_all(call + cancel_line(number + 1))
+            await stdin.send_all(line("end", "ping"))
+            assert await read_ids(stdout, 2, 65536) == [0, "end"]
+            while api.open_connections:
+                await api.wait_hang_ups(len(api.requests))
+                await trio.lowlevel.checkpoint()

@@ -88,16 +88,6 @@ async def test_the_bodies_of_all_three_answer_tools(tmp_path: Path, capsys: pyte
         assert re.search(r"Sources:\n- https://\S+ \(\d{4}-\d{2}-\d{2}\)", answer["answer"])
 
 
-@framings
-async def test_ping_and_a_cancel_with_nothing_in_flight(tmp_path: Path, framed: bool) -> None:
-    async with installed_server(bare_environment(tmp_path), framed=framed) as server:
-        with trio.fail_after(WAIT):
-            await server.client.initialize()
-            await server.client.cancel(12345, "nothing to cancel")
-            assert (await server.client.ask("ping"))["result"] == {}
-    assert len(server.client.heard) == 2
-
-
 @pytest.mark.rule("P2")
 @framings
 async def test_a_cancel_during_a_call_closes_the_upstream_and_gets_no_response(tmp_path: Path, framed: bool) -> None:
@@ -117,23 +107,6 @@ async def test_a_cancel_during_a_call_closes_the_upstream_and_gets_no_response(t
             await server.client.response(call)
             pytest.fail("a cancelled call was answered")
         assert (await server.client.ask("ping"))["result"] == {}
-
-
-async def test_a_call_without_a_key_says_what_to_do(tmp_path: Path) -> None:
-    async with installed_server(bare_environment(tmp_path)) as server:
-        with trio.fail_after(WAIT):
-            await server.client.initialize()
-            failed = await server.client.call("answer", {"query": "x"})
-    assert failed["error"]["code"] == -32001
-    assert "OPENAI_API_KEY is not set" in failed["error"]["data"]["message"]
-
-
-async def test_the_end_of_input_ends_the_process(tmp_path: Path) -> None:
-    async with installed_server(bare_environment(tmp_path)) as server:
-        with trio.fail_after(WAIT):
-            await server.client.initialize()
-            await server.client.end_input()
-            assert await server.process.wait() == 0
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to send")

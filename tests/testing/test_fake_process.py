@@ -15,32 +15,25 @@ import pytest
 import trio
 
 import responses_mcp
+from tests.processes import WAIT, program
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(responses_mcp.__file__).parent.parent)}
 
 
 @asynccontextmanager
 async def process(*options: str) -> AsyncGenerator[tuple[trio.Process, str], None]:
-    """Start the fake; yield it with its base URL. It is killed if it still runs at the end of the block."""
+    """Start the fake; yield it with its base URL."""
     command = [sys.executable, "-m", "responses_mcp.testing", *options]
-    with trio.fail_after(20):
-        child = await trio.lowlevel.open_process(command, stdout=-1, stdin=-3, env=ENVIRONMENT)
-        try:
-            assert child.stdout is not None
+    with trio.fail_after(WAIT):
+        async with program(command, env=ENVIRONMENT) as (child, _, stdout):
             line = b""
             while not line.endswith(b"\n"):
-                data = await child.stdout.receive_some()
+                data = await stdout.receive_some()
                 assert data, "it ended before it listened"
                 line += data
             word, _, url = line.decode().strip().partition(" ")
             assert word == "listening"
             yield child, url
-        finally:
-            child.kill()
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + 5):
-                await child.wait()
-                if child.stdout is not None:
-                    await child.stdout.aclose()
 
 
 def ask(url: str) -> tuple[int, Any]:

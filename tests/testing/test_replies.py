@@ -12,7 +12,6 @@ from responses_mcp.testing import (
     Garbage,
     Hang,
     Html,
-    Json,
     Pause,
     Raw,
     Reply,
@@ -25,13 +24,6 @@ from responses_mcp.testing import (
 from tests.testing.bare_client import connected, fake, post
 
 
-async def test_an_error_is_worded_as_the_api_words_it() -> None:
-    async with fake(Error(429, "Slow down.", "tokens", "slow", "input")) as api, connected(api) as client:
-        reply = await client.ask()
-        expected = {"message": "Slow down.", "type": "tokens", "code": "slow", "param": "input"}
-        assert (reply.status, reply.json) == (429, {"error": expected})
-
-
 @pytest.mark.parametrize(("status", "code"), [(401, "invalid_api_key"), (429, "rate_limit_exceeded"), (529, None)])
 async def test_an_error_left_blank_says_what_is_usual_for_its_status(status: int, code: str | None) -> None:
     async with fake(Error(status)) as api, connected(api) as client:
@@ -41,10 +33,13 @@ async def test_an_error_left_blank_says_what_is_usual_for_its_status(status: int
         assert error["type"]
 
 
-async def test_retry_headers_are_sent_word_for_word_and_other_headers_replace_ours() -> None:
-    reply = Error(429, retry_after="Wed, 21 Oct 2026 07:28:00 GMT", retry_after_ms="x", headers={"X-Request-Id": "r"})
-    async with fake(reply) as api, connected(api) as client:
-        headers = (await client.ask()).headers
+async def test_an_error_and_its_headers_are_sent_word_for_word_and_other_headers_replace_ours() -> None:
+    given = {"retry_after": "Wed, 21 Oct 2026 07:28:00 GMT", "retry_after_ms": "x", "headers": {"X-Request-Id": "r"}}
+    async with fake(Error(429, "Slow down.", "tokens", "slow", "input", **given)) as api, connected(api) as client:
+        reply = await client.ask()
+        expected = {"message": "Slow down.", "type": "tokens", "code": "slow", "param": "input"}
+        assert (reply.status, reply.json) == (429, {"error": expected})
+        headers = reply.headers
         assert headers["retry-after"] == "Wed, 21 Oct 2026 07:28:00 GMT"
         assert (headers["retry-after-ms"], headers["x-request-id"]) == ("x", "r")
 
@@ -56,11 +51,6 @@ async def test_html_and_raw_bytes_are_sent_with_their_type() -> None:
         assert b"502 Bad Gateway" in page.body
         raw = await client.ask()
         assert (raw.status, raw.headers["content-type"], raw.body) == (201, "text/plain", b"\xff")
-
-
-async def test_scripted_json_stays_json_where_a_stream_was_asked_for() -> None:
-    async with fake(Json({"plain": True})) as api, connected(api) as client:
-        assert (await client.ask(stream=True)).headers["content-type"] == "application/json"
 
 
 @pytest.mark.parametrize("reply", [Drip({"n": 1}, 3, 0.5), Sse([b"one", b"two", b"three"], interval=0.5)])
