@@ -112,26 +112,6 @@ async def test_an_argument_that_makes_no_sense_is_refused_with_its_name_and_noth
     assert stub.sent == []
 
 
-@pytest.mark.parametrize(("profile", "told"), [
-    ("answer", "The model is gpt-5.2, from model_profiles.answer.model (MODEL_ANSWER)."),
-    ("answer_quick", "The model is gpt-q, from model_profiles.answer_quick.model (MODEL_QUICK)."),
-    ("answer_detailed", "The model is gpt-5.2, from model_profiles.answer.model (MODEL_ANSWER)."),
-])  # fmt: skip
-@pytest.mark.parametrize("base_url", ["https://gateway.example/v1", "https://gateway.example"])
-async def test_what_the_api_does_not_know_is_told_with_the_model_its_setting_and_the_end_of_the_address(
-    profile: str, told: str, base_url: str
-) -> None:
-    settings = replace(
-        profiles(answer=Profile(), answer_quick=Profile(model="gpt-q")), openai=OpenAISettings(base_url=base_url)
-    )
-    for code in ("model_not_found", None):
-        answers, _ = asking(settings, refused(404, code))
-        with pytest.raises(RequestRefused) as caught:
-            await answers.answer("q", profile=profile)
-        assert told in str(caught.value)
-        assert ("does not end in /v1" in str(caught.value)) == (code is None and not base_url.endswith("/v1"))
-
-
 @pytest.mark.parametrize(("status", "code", "message"), [
     (404, "model_not_found", "The model `gpt-5` has been deprecated, learn more here."),
     (400, "model_not_found", "The model `gpt-5` has been deprecated."),

@@ -1,6 +1,5 @@
 """A search of all manuals: one budget for all of them, cancelled as one, and stopped by none that is broken or busy."""
 
-import json
 import sqlite3
 import threading
 from contextlib import closing
@@ -14,9 +13,8 @@ import trio
 from responses_mcp.manuals import library
 from responses_mcp.manuals.cancellation import OutOfTime
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.index import store
 from responses_mcp.manuals.library import Library
-from responses_mcp.manuals.requests import FindRequest, HitsRequest, SearchRequest
+from responses_mcp.manuals.requests import SearchRequest
 from responses_mcp.manuals.results.search_results import SearchResults
 from responses_mcp.manuals.search import everywhere, reader
 from responses_mcp.manuals.search.everywhere import Everywhere
@@ -119,32 +117,6 @@ async def test_parts_of_a_name_draw_no_place_away_from_other_words(tmp_path) -> 
     async with opened(tmp_path / "root") as manuals:
         [best, *_] = (await searched(manuals, "E-104 pump pressure")).rows
     assert best.match_line == 1005
-
-
-@pytest.mark.parametrize("kind", ["md", "json"])
-@pytest.mark.parametrize(
-    ("asked", "written"),
-    [
-        ("AL2555", "Code AL-2555 stops it."),
-        ("AL2555 code", "Code AL-2555 stops it."),
-        ("what does AL-2555 stand for", "Code AL2555 stops it."),
-        ("getElementById", "An element is a node."),
-        ("snakeCaseName", "Set snake_case_name here."),
-        ("0xDEADBEEF", "DEADBEEF is the mark."),
-    ],
-)
-async def test_the_place_is_where_another_spelling_or_a_part_of_a_word_stands(tmp_path, asked, written, kind) -> None:
-    lines = [*["Some words of boxes."] * 500, written, *["Some words of boxes."] * 100]
-    (tmp_path / "root/office").mkdir(parents=True)
-    text = json.dumps(lines, indent=0) if kind == "json" else "\n".join(["# Page", *lines])
-    (tmp_path / f"root/office/page.{kind}").write_text(text, "utf-8")
-    async with opened(tmp_path / "root") as manuals:
-        found = await searched(manuals, asked)
-        trace = await manuals.find(FindRequest(asked, "office", ("page",)))
-        hits = await manuals.hits_with_passages(HitsRequest(trace["trace_id"]))
-    [best, *_] = [row for row in found.rows if row.snippet and written[:-1] in row.snippet.text]
-    assert best.match_line in (501, 502)
-    assert best.match_line in [item["ref"]["match_line"] for item in hits["items"]]
 
 
 async def test_manuals_are_named_as_on_disk_and_once(root) -> None:
@@ -261,20 +233,6 @@ async def test_many_manuals_are_asked_for_a_word_once_each_and_the_question_is_t
     assert taken == ["which apples have a number"]
 
 
-@pytest.mark.parametrize("stage", ["compare", "update", "search_everywhere"])
-async def test_a_search_cancelled_at_any_stage_ends_at_once_and_is_in_nobodys_way(
-    root, tmp_path, monkeypatch, stage
-) -> None:
-    gate = held(monkeypatch, stage)
-    async with opened(root, tmp_path / "index") as manuals:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(searched, manuals)
-            await gate.wait()
-            nursery.cancel_scope.cancel()
-        write(root / "shop", 1, 99)
-        assert places(await searched(manuals, "number99")) == {"shop"}
-
-
 async def test_an_index_that_breaks_is_made_anew_and_all_is_found(root, tmp_path) -> None:
     async with opened(root, tmp_path / "index") as manuals:
         await searched(manuals)
@@ -285,29 +243,6 @@ async def test_an_index_that_breaks_is_made_anew_and_all_is_found(root, tmp_path
         assert len((await searched(manuals, limit=60)).rows) == 30
 
 
-async def test_an_index_that_breaks_again_and_again_is_told(root, monkeypatch) -> None:
-    def breaking(*_: Any, **__: Any) -> Any:
-        raise store.broken("again")
-
-    monkeypatch.setattr(Library, "search_everywhere", breaking)
-    async with opened(root) as manuals:
-        with pytest.raises(ManualsError, match="breaks again and again"):
-            await searched(manuals)
-
-
-async def test_closing_ends_a_search_with_an_error(root, monkeypatch) -> None:
-    gate = held(monkeypatch, "update", every=True)
-    async with opened(root) as manuals, trio.open_nursery() as nursery:
-
-        async def close() -> None:
-            await gate.wait()
-            await manuals.aclose()
-
-        nursery.start_soon(close)
-        with pytest.raises(ManualsError, match="manuals are closed"):
-            await searched(manuals)
-
-
 async def test_what_a_host_s_on_phase_raises_ends_the_search_as_it_is_and_in_no_group(root) -> None:
     def fail(_: str) -> None:
         raise KeyError("x")
@@ -315,10 +250,3 @@ async def test_what_a_host_s_on_phase_raises_ends_the_search_as_it_is_and_in_no_
     async with opened(root) as manuals:
         with pytest.raises(KeyError):
             await manuals.search(SearchRequest("apples"), on_phase=fail)
-
-
-async def test_progress_is_told_of_each_manual(root) -> None:
-    said: list[str] = []
-    async with opened(root) as manuals:
-        await manuals.search(SearchRequest("apples"), on_phase=said.append)
-    assert {each.split(":")[0] for each in said} == {"indexing garage", "indexing shop", "indexing yard"}

@@ -79,6 +79,9 @@ def asked(word: str = "apples", **given: Any) -> FindRequest:
     return FindRequest(**{"query": word, "manual_id": "shop", "required_terms": (word,), "use_cache": False, **given})
 
 
+EVERYWHERE = SearchRequest("apples", limit=30)
+
+
 async def found(manuals: Manuals, word: str = "apples", **given: Any) -> list[str]:
     answer = await manuals.find(asked(word, **given))
     items = manuals.hits(HitsRequest(answer["trace_id"]), compact=True)["items"]
@@ -287,14 +290,20 @@ async def test_a_thread_that_hangs_keeps_nobody_waiting_longer_than_its_budget(r
 # Cancelling
 
 
-@pytest.mark.parametrize("stage", ["compare", "update", "generation", "search"])
-async def test_a_find_cancelled_at_any_stage_ends_at_once_and_is_in_nobodys_way(
-    root, tmp_path, monkeypatch, stage
+@pytest.mark.parametrize(
+    ("way", "stage"),
+    [
+        *(("find", stage) for stage in ("compare", "update", "generation", "search")),
+        *(("search", stage) for stage in ("compare", "update", "search_everywhere")),
+    ],
+)
+async def test_a_request_cancelled_at_any_stage_ends_at_once_and_is_in_nobodys_way(
+    root, tmp_path, monkeypatch, way, stage
 ) -> None:
     gate = held(monkeypatch, stage)
     async with opened(root, tmp_path / "index") as manuals:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(manuals.find, asked(use_cache=True))
+            nursery.start_soon(getattr(manuals, way), asked(use_cache=True) if way == "find" else EVERYWHERE)
             await gate.wait()
             nursery.cancel_scope.cancel()
         write(root / "shop", 1, 99)
@@ -387,28 +396,32 @@ async def test_progress_is_told_while_an_index_is_built(root, settled) -> None:
     phases: list[str] = []
     async with opened(root) as manuals:
         await manuals.find(asked(), on_phase=phases.append)
-        assert phases[0] == "indexing shop: 0 of 30 files"
+        write(root / "shop", 1, 99)
+        await manuals.search(EVERYWHERE, on_phase=phases.append)
+        assert (phases[0], phases[-1]) == ("indexing shop: 0 of 30 files", "indexing shop: 1 of 1 files")
         progress: list[tuple[int, int]] = []
         write(root / "shop", 3, 100)
         report = await manuals.index("shop", on_progress=lambda done, every: progress.append((done, every)))
-        assert (report.files, report.changed, report.unindexed, report.in_memory) == (33, 3, {}, None)
+        assert (report.files, report.changed, report.unindexed, report.in_memory) == (34, 3, {}, None)
         assert (progress[0], progress[-1]) == ((0, 3), (3, 3))
 
 
 # A broken index
 
 
-async def test_an_index_that_breaks_again_and_again_is_told(root, monkeypatch) -> None:
+@pytest.mark.parametrize(("way", "work"), [("find", "search"), ("search", "search_everywhere")])
+async def test_an_index_that_breaks_again_and_again_is_told(root, monkeypatch, way, work) -> None:
     def broken(*_: Any, **__: Any) -> Any:
         error = sqlite3.DatabaseError("database disk image is malformed")
         error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         raise error
 
+    request = asked() if way == "find" else EVERYWHERE
     async with opened(root) as manuals:
-        await manuals.find(asked())
-        monkeypatch.setattr(Library, "search", broken)
+        await getattr(manuals, way)(request)
+        monkeypatch.setattr(Library, work, broken)
         with pytest.raises(ManualsError, match="again and again") as caught:
-            await manuals.find(asked())
+            await getattr(manuals, way)(request)
         assert caught.value.code == "conflict"
 
 
@@ -542,9 +555,9 @@ async def test_closing_ends_a_build_at_once_and_leaves_nothing_open(root, tmp_pa
         gate = held(monkeypatch, "update")
         ended: list[str] = []
 
-        async def find(manuals: Manuals) -> None:
+        async def find(manuals: Manuals, *, everywhere: bool = False) -> None:
             try:
-                await manuals.find(asked())
+                await (manuals.search(EVERYWHERE) if everywhere else manuals.find(asked()))
             except ManualsError as error:
                 ended.append(error.code)
 
@@ -552,9 +565,10 @@ async def test_closing_ends_a_build_at_once_and_leaves_nothing_open(root, tmp_pa
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(find, manuals)
                 nursery.start_soon(find, manuals)  # waits for the first
+                nursery.start_soon(partial(find, manuals, everywhere=True))
                 await gate.wait()
                 await manuals.aclose()
-            assert ended == ["conflict", "conflict"]
+            assert ended == ["conflict"] * 3
             for request in (manuals.find(asked()), manuals.ls(LsRequest())):
                 with pytest.raises(ManualsError, match="closed"):
                     await request

@@ -1,7 +1,7 @@
 """The manual tools over a small folder, asked as clients of both revisions ask."""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,22 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from responses_mcp.settings.model import ManualsSettings, Settings
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.manuals import ManualsToolset
+from tests.hostile.corpus import ENVELOPE
 
 WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
-ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 REVISIONS = ("legacy", "modern")
 
 TOOLS = ("manual_ls", "manual_toc", "manual_find", "manual_hits", "manual_read", "manual_scan", "manual_search")
 SCHEMAS = {tool.name: tool.definition["outputSchema"] for tool in ManualsToolset(Settings()).tools}
+
+
+def book(root: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Write files into `root`, by their paths, and return it."""
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return root
 
 
 def fill(root: Path) -> Path:
@@ -32,11 +38,13 @@ def fill(root: Path) -> Path:
         "guide/data.json": '{"limit": 5}\n',
         "other/x.md": "".join(f"# Title {number}\ntoken\n" for number in range(7)),
     }
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return root
+    return book(root, files)
+
+
+async def ask(client: McpClient, revision: str, method: str, /, **params: Any) -> dict[str, Any]:
+    """Return the whole answer to a request of one revision."""
+    with trio.fail_after(WAIT):
+        return await client.ask(method, params if revision == "legacy" else {**params, "_meta": ENVELOPE})
 
 
 class Desk:
@@ -48,11 +56,7 @@ class Desk:
 
     async def ask(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """Return the whole answer to a call."""
-        params: dict[str, Any] = {"name": tool, "arguments": arguments}
-        with trio.fail_after(WAIT):
-            return await self.client.ask(
-                "tools/call", params if self.revision == "legacy" else {**params, "_meta": ENVELOPE}
-            )
+        return await ask(self.client, self.revision, "tools/call", name=tool, arguments=arguments)
 
     async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """Return what a call gives, after a look at what is the same in all good results."""

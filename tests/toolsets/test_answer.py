@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from responses_mcp.asking import Asker
-from responses_mcp.errors import ConfigError, ConnectionFailed, DeadlineExceeded, UpstreamError
 from responses_mcp.protocol.jsonrpc import RpcError, encode
 from responses_mcp.settings.model import OpenAISettings, SearchDefaults, SearchSettings, Settings
 from responses_mcp.testing import bodies
@@ -92,32 +91,22 @@ def test_beyond_the_contract_they_have_a_title_an_output_schema_and_annotations(
 # What they answer
 
 
-@pytest.mark.rule("P1", "spec 0", "spec 3.2")
-async def test_an_answer_is_the_same_object_as_text_and_as_structure() -> None:
-    success = await Harness(ok(bodies.searched())).call({"query": "When?"})
+@pytest.mark.rule("P1", "spec 0", "spec 3.2", "spec A")
+@pytest.mark.parametrize("name", ["searched", "unsearched", "refusal", "astral"])
+async def test_an_answer_is_the_same_object_as_text_and_as_structure_and_fits_its_schema(name: str) -> None:
+    harness = Harness(ok(samples.WELL_FORMED[name]()))
+    success = await harness.call({"query": "When?"})
     assert success.structured == json.loads(success.text)
     assert success.structured is not None
     assert list(success.structured) == ["answer", "used_search", "citations", "model"]
-    assert success.structured["used_search"] is True
-
-
-@pytest.mark.rule("P1", "spec 3.2", "spec A")
-@pytest.mark.parametrize("name", ["searched", "unsearched", "markers", "refusal", "utm_urls", "astral"])
-async def test_an_answer_fits_its_schema(name: str) -> None:
-    harness = Harness(ok(samples.WELL_FORMED[name]()))
-    success = await harness.call({"query": "q"})
     Draft202012Validator(harness.tools["answer"].definition["outputSchema"]).validate(success.structured)
-
-
-@pytest.mark.rule("spec 3.2")
-async def test_japanese_stays_readable_in_the_text() -> None:
-    assert '"answer":"日本語🐍"' in (await Harness(ok(bodies.answer("日本語🐍"))).call({"query": "q"})).text
 
 
 @pytest.mark.rule("spec 10")
 async def test_the_404_example_of_the_contract_is_unsearched() -> None:
     harness = Harness(ok(bodies.answer("見つからないという意味です。")))
     success = await harness.call({"query": "HTTP 404 の意味は？"})
+    assert '"answer":"見つからないという意味です。"' in success.text
     assert success.structured == {
         "answer": "見つからないという意味です。",
         "used_search": False,
@@ -148,42 +137,7 @@ async def test_many_problems_are_all_in_the_text_and_the_first_400_characters_in
     assert caught.value.failure.error.data == {"message": caught.value.failure.text[:400]}
 
 
-@pytest.mark.rule("P4")
-async def test_a_missing_key_names_the_variable_and_the_cure() -> None:
-    harness = Harness(settings=Settings(openai=OpenAISettings(api_key_env="MY_KEY")))
-    message = (await harness.fail())["message"]
-    assert "MY_KEY is not set" in message
-    assert "restart the client" in message
-
-
 # How they fail
-
-
-DETAILS = [
-    (refused(400, "unsupported_value"), 400, None, "parameter"),
-    (refused(401, "invalid_api_key"), 401, None, "key"),
-    (refused(429, "insufficient_quota"), 429, None, "quota"),
-    (refused(503), 503, None, "overload"),
-    (ok(bodies.failed()), "server_error", None, "server"),
-    (ok(samples.no_message()), None, None, "reply"),
-    (ConnectionFailed("No route to the API."), "connection", None, "connection"),
-    (DeadlineExceeded("Too slow.", code="timeout"), "timeout", None, "timeout"),
-    (UpstreamError("x", status=418, type="teapot", code="c"), 418, "teapot", None),
-    (ConfigError(["x"]), None, None, "configuration"),
-]
-
-
-@pytest.mark.rule("spec 8.2", "spec B")
-@pytest.mark.parametrize(("play", "status", "kind", "name"), DETAILS)
-async def test_debug_adds_status_type_and_name(play: Any, status: Any, kind: str | None, name: str | None) -> None:
-    data = await Harness(play, debug=True).fail()
-    assert {key: data[key] for key in data if key != "message"} == {"status": status, "type": kind, "name": name}
-    assert (await Harness(play).fail()).keys() == {"message"}
-
-
-async def test_the_request_id_is_part_of_the_message() -> None:
-    message = (await Harness(refused(500, x_request_id="req_123")).fail())["message"]
-    assert message.endswith("(request id req_123)")
 
 
 @pytest.mark.rule("spec 8.2")
@@ -194,15 +148,6 @@ async def test_a_long_failure_keeps_its_cure_within_400_characters() -> None:
     assert "Wait a while and ask again." in message
     assert "It asks to wait 1 s." in message
     assert message.endswith(f"(request id req_{'0' * 32})")
-
-
-@pytest.mark.rule("spec 8", "spec 8.2")
-@pytest.mark.parametrize("debug", [True, False])
-async def test_the_key_is_in_no_failure(debug: bool) -> None:
-    error = UpstreamError(f"You sent {KEY}", type="x", code="y")
-    data = await Harness(error, debug=debug).fail()
-    assert KEY not in str(data)
-    assert "You sent [redacted]" in data["message"]
 
 
 def test_a_failure_that_is_not_the_tools_own_is_worded_the_same_way() -> None:
@@ -258,9 +203,7 @@ async def test_results_are_read_as_a_whole_number_within_bounds(value: Any, sent
 
 
 @pytest.mark.parametrize("name", ["recency_days", "max_results"])
-@pytest.mark.parametrize(
-    "value", ["soon", "5 days", "nan", "inf", True, False, [5], {"days": 5}, float("nan"), float("inf"), 10**400, "９x"]
-)
+@pytest.mark.parametrize("value", ["soon", "nan", True, [5], float("nan"), float("inf"), 10**400])
 async def test_what_is_no_number_is_refused_by_name_and_not_sent(name: str, value: Any) -> None:
     harness = Harness()
     message = (await harness.fail({"query": "q", name: value}))["message"]
@@ -273,13 +216,10 @@ async def test_what_is_no_number_is_refused_by_name_and_not_sent(name: str, valu
     ("value", "sent"),
     [
         (["a.jp", "b.jp"], ", domains=a.jp b.jp"),
-        (["a.jp", "a.jp"], ", domains=a.jp"),
         ([" a.jp ", "", None, "b.jp c.jp"], ", domains=a.jp b.jp c.jp"),
         ('["a.jp", "b.jp"]', ", domains=a.jp b.jp"),
         ('"a.jp"', ", domains=a.jp"),
-        ("a.jp", ", domains=a.jp"),
         ("a.jp, b.jp c.jp", ", domains=a.jp b.jp c.jp"),
-        ("2026.jp", ", domains=2026.jp"),
         ("null", ""),
         (" [] ", ""),
         (["日本語.jp"], ", domains=日本語.jp"),
@@ -303,8 +243,7 @@ async def test_an_empty_list_of_domains_is_none_also_where_the_settings_have_som
 
 
 @pytest.mark.parametrize("value", [
-    *(5, True, {"a": "b"}, [5], [["a.jp"]], ["a.jp", {}], "[5]", float("nan")),
-    *("[a.jp", '["a.jp"', '["a.jp", "b.j', '"a.jp', '{"a": "b"}', ['["a.jp"'], ["a.jp", '"b.jp']),
+    *(5, {"a": "b"}, ["a.jp", {}], "[5]", "[a.jp", '["a.jp", "b.j', '"a.jp', '{"a": "b"}', ["a.jp", '"b.jp']),
 ])  # fmt: skip
 async def test_domains_that_are_no_texts_are_refused_and_not_sent(value: Any) -> None:
     harness = Harness()
@@ -322,9 +261,7 @@ async def test_a_query_is_sent_as_the_text_that_it_is(value: Any, sent: str) -> 
 
 
 @pytest.mark.rule("spec 6")
-@pytest.mark.parametrize(
-    "arguments", [{}, *({"query": value} for value in (None, "", "  \n", True, [], ["q"], {}, {"text": "q"}))]
-)
+@pytest.mark.parametrize("arguments", [{}, *({"query": value} for value in (None, "  \n", True, ["q"], {"text": "q"}))])
 @pytest.mark.parametrize("tool", ["answer", "answer_detailed", "answer_quick"])
 async def test_a_missing_or_empty_query_is_refused_and_not_sent(tool: str, arguments: dict[str, Any]) -> None:
     harness = Harness()
@@ -332,11 +269,8 @@ async def test_a_missing_or_empty_query_is_refused_and_not_sent(tool: str, argum
     assert harness.stub.sent == []
 
 
-async def test_unknown_arguments_are_ignored() -> None:
+async def test_arguments_that_a_tool_does_not_have_are_ignored() -> None:
     assert await Harness().hints({"verbosity": "high", "Query": "x", "": None}) == "recency_days=60, max_results=5"
-
-
-async def test_the_quick_tool_has_no_hints_of_its_own() -> None:
     odd = {"recency_days": "soon", "max_results": [], "domains": 5}
     assert await Harness().hints(odd, "answer_quick") == "recency_days=60, max_results=5"
 

@@ -13,13 +13,7 @@ import pytest
 from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.files import documents
 from responses_mcp.manuals.files.documents import document_of
-from tests.toolsets.manuals_harness import Desk, desk, settings_for
-
-
-def write(root: Path, path: str, content: str | bytes) -> None:
-    file = root / path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(content.encode() if isinstance(content, str) else content)
+from tests.toolsets.manuals_harness import Desk, book, desk, settings_for
 
 
 def word(body: str, head: str = "", styles: str = "") -> bytes:
@@ -158,16 +152,6 @@ Intro. {/* hidden */}
 
 Ten seconds.
 """
-TEXT = """\
-PUMPS
-=====
-
-Intro.
-
-1.1 Running dry
-
-  Ten seconds.
-"""
 
 
 @pytest.mark.parametrize(
@@ -190,7 +174,7 @@ Intro.
 async def test_a_section_of_each_format_is_found_by_its_heading_and_read(
     tmp_path: Path, path: str, text: str | bytes, line: int
 ) -> None:
-    write(tmp_path, f"m/{path}", text)
+    book(tmp_path, {f"m/{path}": text})
     async with desk(settings_for(tmp_path)) as here:
         row = await first(here, "running dry")
         assert (row["title"], row["above"].lower(), row["line"]) == ("Running dry", "pumps", line)
@@ -200,7 +184,7 @@ async def test_a_section_of_each_format_is_found_by_its_heading_and_read(
         assert "Intro." not in read
         scanned = await here.call("manual_scan", manual_id="m", path=path, start_line=line)
         assert scanned["text"].partition("\n")[0].strip("# ").endswith(read.partition("\n")[0].strip("# "))
-        for noise in (
+        for noise in [
             "no heading",
             "comment of",
             "toctree",
@@ -211,19 +195,10 @@ async def test_a_section_of_each_format_is_found_by_its_heading_and_read(
             "\\f",
             "PROPERTIES",
             "import",
-        ):
+        ]:
             assert noise not in (await here.call("manual_scan", manual_id="m", path=path))["text"] or noise in read
         toc = await here.call("manual_toc", manual_id="m", depth="deep", path_prefix=path)
         assert [each["title"].lower() for each in toc["items"][0]["headings"]] == ["pumps", "running dry"]
-
-
-async def test_plain_text_is_cut_at_underlined_and_at_numbered_lines(tmp_path: Path) -> None:
-    write(tmp_path, "m/a.txt", TEXT)
-    async with desk(settings_for(tmp_path)) as here:
-        row = await first(here, "running dry")
-        assert (row["title"], row["above"], row["line"]) == ("1.1 Running dry", "PUMPS", 6)
-        text = (await here.call("manual_scan", manual_id="m", path="a.txt"))["text"]
-    assert text == TEXT
 
 
 @pytest.mark.parametrize(
@@ -250,34 +225,15 @@ async def test_plain_text_is_cut_at_underlined_and_at_numbered_lines(tmp_path: P
     ],
 )
 async def test_markup_becomes_the_text_in_it(tmp_path: Path, path: str, text: str | bytes, shown: str) -> None:
-    write(tmp_path, f"m/{path}", text)
+    book(tmp_path, {f"m/{path}": text})
     async with desk(settings_for(tmp_path)) as here:
         await here.call("manual_ls")
         assert shown in (await here.call("manual_scan", manual_id="m", path=path))["text"]
 
 
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [
-        ("a.MD", "md"),
-        ("a.htm", "html"),
-        ("a.asciidoc", "adoc"),
-        ("a.3p", "man"),
-        ("a.text", "txt"),
-        ("a.ipynb", "ipynb"),
-        ("a.DOCX", "docx"),
-    ],
-)
-async def test_a_listing_tells_the_type_of_each_file(tmp_path: Path, path: str, kind: str) -> None:
-    write(tmp_path, f"m/{path}", "x")
-    async with desk(settings_for(tmp_path)) as here:
-        [item] = (await here.call("manual_ls", id="m"))["items"]
-    assert (item["path"], item["file_type"]) == (path, kind)
-
-
 async def test_what_is_no_file_of_its_type_is_told_and_other_files_are_found(tmp_path: Path) -> None:
-    write(tmp_path, "m/a.ipynb", "{" * 100_000)
-    write(tmp_path, "m/release.1", "Running dry\n===========\n\nTen seconds.\n")
+    book(tmp_path, {"m/a.ipynb": "{" * 100_000})
+    book(tmp_path, {"m/release.1": "Running dry\n===========\n\nTen seconds.\n"})
     async with desk(settings_for(tmp_path)) as here:
         found = await here.call("manual_search", query="running dry")
         assert [row["ref"]["path"] for row in found["results"]] == ["release.1"]
@@ -299,8 +255,8 @@ async def test_what_is_no_file_of_its_type_is_told_and_other_files_are_found(tmp
 async def test_a_word_document_that_is_none_or_unpacks_to_too_much_is_named(
     tmp_path: Path, content: bytes, reason: str
 ) -> None:
-    write(tmp_path, "m/a.docx", content)
-    write(tmp_path, "m/b.md", "# Seals\n\nTwo seconds.\n")
+    book(tmp_path, {"m/a.docx": content})
+    book(tmp_path, {"m/b.md": "# Seals\n\nTwo seconds.\n"})
     async with desk(settings_for(tmp_path)) as here:
         found = await here.call("manual_search", query="seals")
     assert (found["complete"], found["reason"]) == (False, f"m: 1 file not searched ({reason})")
@@ -308,8 +264,8 @@ async def test_a_word_document_that_is_none_or_unpacks_to_too_much_is_named(
 
 @pytest.mark.parametrize("front", ["search:\n  exclude: true\n", "search: {exclude: true}\n"])
 async def test_a_page_that_its_author_excludes_is_read_and_not_found(tmp_path: Path, front: str) -> None:
-    write(tmp_path, "m/a.md", f"---\ntitle: Old\n{front}---\n\n# Seals\n\nTen seconds.\n")
-    write(tmp_path, "m/b.md", "---\nsearch:\n  boost: 2\nexclude: true\n---\n\n# Seals of today\n\nTwo seconds.\n")
+    book(tmp_path, {"m/a.md": f"---\ntitle: Old\n{front}---\n\n# Seals\n\nTen seconds.\n"})
+    book(tmp_path, {"m/b.md": "---\nsearch:\n  boost: 2\nexclude: true\n---\n\n# Seals of today\n\nTwo seconds.\n"})
     async with desk(settings_for(tmp_path)) as here:
         found = await here.call("manual_search", query="seals seconds")
         assert [row["ref"]["path"] for row in found["results"]] == ["b.md"]
@@ -338,14 +294,12 @@ OPEN_API = {
     "text",
     [
         json.dumps(OPEN_API, indent=2, ensure_ascii=False),
-        json.dumps(OPEN_API, indent=2),
-        json.dumps(OPEN_API, ensure_ascii=False),
         json.dumps(OPEN_API),
     ],
-    ids=["as it is", "escaped", "on one line", "on one line and escaped"],
+    ids=["as it is", "on one line and escaped"],
 )
 async def test_json_is_cut_at_keys_and_served_with_lines_and_characters(tmp_path: Path, text: str) -> None:
-    write(tmp_path, "m/api.json", text)
+    book(tmp_path, {"m/api.json": text})
     async with desk(settings_for(tmp_path)) as here:
         row = await first(here, "open a ticket")
         assert row["title"] == "Create an issue"
@@ -362,7 +316,7 @@ async def test_json_is_cut_at_keys_and_served_with_lines_and_characters(tmp_path
 
 
 async def test_escapes_of_json_that_stand_for_a_shown_character_are_that(tmp_path: Path) -> None:
-    write(tmp_path, "m/a.json", r'{"title": "Seals", "text": "\u003cb\u003e tank \u0026 hose\u0022 \ud800 \u0007"}')
+    book(tmp_path, {"m/a.json": r'{"title": "Seals", "text": "\u003cb\u003e tank \u0026 hose\u0022 \ud800 \u0007"}'})
     async with desk(settings_for(tmp_path)) as here:
         row = await first(here, "tank hose")
         assert "<b> tank & hose" in row["snippet"]
@@ -370,17 +324,11 @@ async def test_escapes_of_json_that_stand_for_a_shown_character_are_that(tmp_pat
     assert text == r'{"title": "Seals", "text": "<b> tank & hose\u0022 \ud800 \u0007"}'
 
 
-async def test_records_of_json_that_stand_beside_each_other_are_rows(tmp_path: Path) -> None:
-    write(tmp_path, "m/a.json", '{"a": "seals"}\n{"a": "gaskets"}\n')
-    async with desk(settings_for(tmp_path)) as here:
-        assert (await first(here, "gaskets"))["line"] == 2
-
-
 async def test_a_file_that_takes_too_long_is_named_and_others_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(documents, "SECONDS", -1.0)
-    write(tmp_path, "m/a.html", "<p>Seals.</p>" * 2000)
+    book(tmp_path, {"m/a.html": "<p>Seals.</p>" * 2000})
     async with desk(settings_for(tmp_path)) as here:
         found = await here.call("manual_search", query="seals")
         assert found["reason"] == "m: 1 file not searched (takes_too_long)"
@@ -397,17 +345,25 @@ def test_json_takes_memory_in_proportion_to_its_text(member: str) -> None:
 
 
 async def test_json_that_is_none_is_found_and_read(tmp_path: Path) -> None:
-    for name, text in (("a", '{"seals": ["one", {'), ("b", "seals]]}}"), ("c", '"seals'), ("d", ""), ("e", "[" * 9000)):
-        write(tmp_path, f"m/{name}.json", text)
+    texts = {
+        "a": '{"seals": ["one", {',
+        "b": "seals]]}}",
+        "c": '"seals',
+        "d": "",
+        "e": "[" * 9000,
+        "f": '{}\n{"a": "seals"}',
+    }
+    book(tmp_path, {f"m/{name}.json": text for name, text in texts.items()})
     async with desk(settings_for(tmp_path)) as here:
         found = await here.call("manual_search", query="seals")
-        assert {row["ref"]["path"] for row in found["results"]} == {"a.json", "b.json", "c.json"}
+        assert {row["ref"]["path"] for row in found["results"]} == {"a.json", "b.json", "c.json", "f.json"}
         assert found["complete"]
+        assert (await here.call("manual_scan", manual_id="m", path="e.json"))["text"] == "[" * 9000
 
 
 async def test_settings_say_which_formats_are_served(tmp_path: Path) -> None:
     for name in ("a.md", "b.rst", "c.json"):
-        write(tmp_path, f"m/{name}", "seals")
+        book(tmp_path, {f"m/{name}": "seals"})
     settings = settings_for(tmp_path)
     chosen = replace(settings, manuals=replace(settings.manuals, formats=("md", "json")))
     async with desk(chosen) as here:
@@ -421,8 +377,8 @@ async def test_settings_say_which_formats_are_served(tmp_path: Path) -> None:
 
 
 async def test_files_in_the_root_itself_are_found_and_read(tmp_path: Path) -> None:
-    write(tmp_path, "guide/care.md", "# Care\n\nThe gasket lasts ten years.\n")
-    write(tmp_path, "guide/sub/more.md", "# More\n\nThe impeller lasts two years.\n")
+    book(tmp_path, {"guide/care.md": "# Care\n\nThe gasket lasts ten years.\n"})
+    book(tmp_path, {"guide/sub/more.md": "# More\n\nThe impeller lasts two years.\n"})
     async with desk(settings_for(tmp_path / "guide")) as here:
         assert [item["id"] for item in (await here.call("manual_ls"))["items"]] == ["guide", "sub"]
         row = await first(here, "gasket")
@@ -438,35 +394,24 @@ async def test_files_in_the_root_itself_are_found_and_read(tmp_path: Path) -> No
 
 
 async def test_what_is_not_served_is_counted_and_named_where_little_is_found(tmp_path: Path) -> None:
-    write(tmp_path, "m/a.md", "# Seals\n\nTwo seconds.\n")
-    write(tmp_path, "m/b.xyz", "gaskets")
-    write(tmp_path, "m/c.png", b"\x89PNG")
+    book(tmp_path, {"m/a.MD": "# Seals\n\nTwo seconds.\n", "m/sub/b.xyz": "gaskets", "m/c.png": b"\x89PNG"})
     told = "1 file of another format is not served (1 .xyz)"
     async with desk(settings_for(tmp_path)) as here:
         nothing = await here.call("manual_search", query="gaskets")
         assert (nothing["results"], nothing["complete"], nothing["reason"]) == ([], False, told)
         found = await here.call("manual_search", query="seals")
         assert (found["complete"], "reason" in found) == (True, False)
-        await here.call("manual_ls")
+        file, folder = (await here.call("manual_ls", id="m"))["items"]
+        assert (folder["name"], file["path"], file["file_type"]) == ("sub", "a.MD", "md")
         found = await here.call("manual_find", query="gaskets", manual_id="m", required_terms=["gaskets"])
         assert found["note"] == f"{told}."
-
-
-async def test_a_list_without_files_says_what_is_not_served(tmp_path: Path) -> None:
-    write(tmp_path, "m/sub/b.xyz", "gaskets")
-    write(tmp_path, "m/c.png", b"\x89PNG")
-    told = "No file has a format that can be searched."
-    async with desk(settings_for(tmp_path)) as here:
-        listed = await here.call("manual_ls", id="m")
-        assert [item["name"] for item in listed["items"]] == ["sub"]
-        listed = await here.call("manual_ls", id=listed["items"][0]["id"])
-        assert (listed["items"], listed["note"]) == ([], f"{told} 1 file of another format is not served (1 .xyz).")
-        assert (await here.call("manual_toc", manual_id="m"))["note"] == listed["note"]
+        listed = await here.call("manual_ls", id=folder["id"])
+        assert (listed["items"], listed["note"]) == ([], f"No file has a format that can be searched. {told}.")
 
 
 async def test_a_document_that_is_not_served_leaves_a_search_incomplete(tmp_path: Path) -> None:
-    write(tmp_path, "m/a.md", "# Seals\n\nTwo seconds.\n")
-    write(tmp_path, "m/sub/old.doc", b"\xd0\xcf")
+    book(tmp_path, {"m/a.md": "# Seals\n\nTwo seconds.\n"})
+    book(tmp_path, {"m/sub/old.doc": b"\xd0\xcf"})
     async with desk(settings_for(tmp_path)) as here:
         found = await here.call("manual_search", query="seals")
         assert (found["complete"], found["reason"]) == (False, "m: 1 file not searched (format_not_served)")
@@ -484,7 +429,6 @@ async def test_a_document_that_is_not_served_leaves_a_search_incomplete(tmp_path
     ("encoding", "text", "word"),
     [
         ("cp949", "# 설치\n\n프린터의 토너를 교체하려면 먼저 전원을 끄고 덮개를 여십시오.\n", "토너를"),
-        ("gb18030", "# 安装\n\n更换打印机墨盒之前请先关闭电源，然后打开前盖。\n", "墨盒"),
         ("gb18030", "# 语言\n\n阿富汗语\n阿塞拜疆语\n保加利亚语\n白俄罗斯语\n布列塔尼语\n加泰罗尼亚语\n", "保加利亚语"),
         ("cp1252", "# Gr\u00f6\u00dfe\n\nDie H\u00f6he der T\u00fcr betr\u00e4gt zwei Meter.\n", "T\u00fcr"),
     ],
@@ -492,19 +436,11 @@ async def test_a_document_that_is_not_served_leaves_a_search_incomplete(tmp_path
 async def test_texts_of_other_countries_are_found_and_their_encoding_is_named_as_guessed(
     tmp_path: Path, encoding: str, text: str, word: str
 ) -> None:
-    write(tmp_path, "m/a.md", text.encode(encoding))
+    book(tmp_path, {"m/a.md": text.encode(encoding)})
     async with desk(settings_for(tmp_path)) as here:
         assert word in (await first(here, word))["snippet"]
         page = await here.call("manual_scan", manual_id="m", path="a.md")
     assert (page["text"], page["guessed_encoding"]) == (text, encoding)
-
-
-async def test_json_of_brackets_alone_is_served_as_it_is(tmp_path: Path) -> None:
-    text = "[" * 2000 + "]" * 2000
-    write(tmp_path, "m/a.json", text)
-    async with desk(settings_for(tmp_path)) as here:
-        await here.call("manual_ls")
-        assert (await here.call("manual_scan", manual_id="m", path="a.json"))["text"] == text
 
 
 # Lines and headings
@@ -512,7 +448,7 @@ async def test_json_of_brackets_alone_is_served_as_it_is(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("path", ["a.md", "a.txt", "a.rst", "a.json"])
 async def test_a_file_has_as_many_lines_as_end_in_it(tmp_path: Path, path: str) -> None:
-    write(tmp_path, f"m/{path}", "one\n\ntwo\n")
+    book(tmp_path, {f"m/{path}": "one\n\ntwo\n"})
     async with desk(settings_for(tmp_path)) as here:
         await here.call("manual_ls")
         whole = await here.call("manual_scan", manual_id="m", path=path)
@@ -529,9 +465,7 @@ async def test_a_file_has_as_many_lines_as_end_in_it(tmp_path: Path, path: str) 
     [
         ("1. Open the lid\n\n2. Close the lid\n\nThen wait.\n", []),
         ("Do this:\n\n1. Open the lid\n\nThen wait.\n", []),
-        ("1. open the lid\n\nThen wait.\n", []),
         ("3 apples\n\nThen wait.\n", []),
-        ("1. Opening\n\nLift the lid.\n\n2. Closing\n\nLet go.\n", ["1. Opening", "2. Closing"]),
         ("1.  Opening\n\n   Lift the lid.\n\n1.1.  Locks\n\n   Turn.\n", ["1. Opening", "1.1. Locks"]),
         ("1. Opening\n\n1.1 Locks\n\nTurn.\n", ["1. Opening", "1.1 Locks"]),
         ("第1章 開け方\n\n上げる。\n", ["第1章 開け方"]),
@@ -539,7 +473,7 @@ async def test_a_file_has_as_many_lines_as_end_in_it(tmp_path: Path, path: str) 
     ],
 )
 async def test_an_item_of_a_list_in_plain_text_is_no_heading(tmp_path: Path, text: str, titles: list[str]) -> None:
-    write(tmp_path, "m/a.txt", text)
+    book(tmp_path, {"m/a.txt": text})
     async with desk(settings_for(tmp_path)) as here:
         await here.call("manual_ls")
         toc = await here.call("manual_toc", manual_id="m", depth="deep", path_prefix="a.txt")
@@ -548,7 +482,7 @@ async def test_an_item_of_a_list_in_plain_text_is_no_heading(tmp_path: Path, tex
 
 
 async def test_the_contents_of_json_are_its_rows(tmp_path: Path) -> None:
-    write(tmp_path, "m/api.json", json.dumps(OPEN_API, indent=2))
+    book(tmp_path, {"m/api.json": json.dumps(OPEN_API, indent=2)})
     async with desk(settings_for(tmp_path)) as here:
         await here.call("manual_ls")
         toc = await here.call("manual_toc", manual_id="m", depth="deep", path_prefix="api.json")
@@ -573,7 +507,7 @@ async def test_the_contents_of_json_are_its_rows(tmp_path: Path) -> None:
     ],
 )
 async def test_headings_in_comments_are_none(tmp_path: Path, path: str, text: str) -> None:
-    write(tmp_path, f"m/{path}", text)
+    book(tmp_path, {f"m/{path}": text})
     async with desk(settings_for(tmp_path)) as here:
         await here.call("manual_ls")
         toc = await here.call("manual_toc", manual_id="m", depth="deep", path_prefix=path)
@@ -583,17 +517,15 @@ async def test_headings_in_comments_are_none(tmp_path: Path, path: str, text: st
 @pytest.mark.parametrize(
     ("path", "content"),
     [
-        ("a.md", b"# Seals\n\nTen \xff seconds.\n"),
         ("a.md", b"# Seals\n\nTen \0 seconds.\n" + b"x " * 300),
         ("a.txt", b"SEALS\n\nTen \x1b[1mseconds.\n"),
-        ("a.json", b'{"title": "Seals", "text": "Ten \xff seconds."}'),
         ("a.ipynb", json.dumps(NOTEBOOK).replace("Running dry", "Seals \1 \t").encode() + b"\n"),
         ("a.html", b"<h1>Seals</h1><p>Ten \xff\1 seconds."),
         ("a.md", "# Seals\n\nTen seconds.\n".encode("utf-16")[:-2] + b"\x00\xd8"),
     ],
 )
 async def test_one_odd_byte_drops_no_file_of_any_kind(tmp_path: Path, path: str, content: bytes) -> None:
-    write(tmp_path, f"m/{path}", content)
+    book(tmp_path, {f"m/{path}": content})
     async with desk(settings_for(tmp_path)) as here:
         found = await here.call("manual_search", query="seals ten seconds")
         assert ([row["ref"]["path"] for row in found["results"]][:1], found["complete"]) == ([path], True)
@@ -601,7 +533,7 @@ async def test_one_odd_byte_drops_no_file_of_any_kind(tmp_path: Path, path: str,
 
 async def test_letters_that_grow_when_folded_do_not_move_what_is_read_of_html(tmp_path: Path) -> None:
     head = f"<title>{'İ' * 30}</title>"
-    write(tmp_path, "m/a.html", f"{head}<main><h1>Seals</h1>{'İ' * 30}</main><footer>Imprint of ours</footer>")
+    book(tmp_path, {"m/a.html": f"{head}<main><h1>Seals</h1>{'İ' * 30}</main><footer>Imprint of ours</footer>"})
     async with desk(settings_for(tmp_path)) as here:
         await here.call("manual_ls")
         text = (await here.call("manual_scan", manual_id="m", path="a.html"))["text"]
@@ -613,10 +545,8 @@ async def test_letters_that_grow_when_folded_do_not_move_what_is_read_of_html(tm
     [
         ("a.md", "# T\n\ngasket\0 ring\n"),
         ("a.html", "<title>T<body><p>gasket</p>"),
-        ("a.html", "<h1>T<p>gasket</p>"),
         ("a.html", "<h1>T</h1><nav><ul><li>x</ul><p>gasket</p>"),
         ("a.html", '<h1>T</h1><div role="navigation">x<p>gasket</p>'),
-        ("a.html", "<h1>T</h1><button>x<p>gasket</p>"),
         ("a.org", "* T\n:PROPERTIES:\n:ID: 1\n\n* U\ngasket\n"),
         ("a.adoc", "= T\n\n////\ngasket\n"),
         ("a.mdx", "# T\n\n{/* open\n\ngasket\n"),
@@ -627,7 +557,7 @@ async def test_letters_that_grow_when_folded_do_not_move_what_is_read_of_html(tm
     ],
 )
 async def test_what_is_odd_in_a_file_hides_none_of_its_text(tmp_path: Path, path: str, content: str | bytes) -> None:
-    write(tmp_path, f"m/{path}", content)
+    book(tmp_path, {f"m/{path}": content})
     async with desk(settings_for(tmp_path)) as here:
         row = await first(here, "gasket")
         assert "gasket" in (await here.call("manual_read", ref=row["ref"]))["text"]

@@ -13,10 +13,11 @@ import trio
 
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
-from responses_mcp.settings.model import ServerSettings, Settings
+from responses_mcp.settings.model import Settings
 from responses_mcp.testing.client import ServedClient, connected_client
 from tests.file_names import possible
-from tests.toolsets.manuals_harness import ENVELOPE, REVISIONS, WAIT, fill, settings_for
+from tests.hostile.corpus import ENVELOPE
+from tests.toolsets.manuals_harness import REVISIONS, WAIT, ask, book, fill, settings_for
 
 every_revision = pytest.mark.parametrize("revision", REVISIONS)
 READABLE = ("guide/data.json", "guide/intro.md", "other/x.md")
@@ -30,12 +31,8 @@ class Reader:
         self.client = client
         self.revision = revision
 
-    def params(self, **params: Any) -> dict[str, Any]:
-        return params if self.revision == "legacy" else {**params, "_meta": ENVELOPE}
-
     async def ask(self, method: str, /, **params: Any) -> dict[str, Any]:
-        with trio.fail_after(WAIT):
-            return await self.client.ask(method, self.params(**params))
+        return await ask(self.client, self.revision, method, **params)
 
     async def get(self, method: str, /, **params: Any) -> dict[str, Any]:
         answer = await self.ask(method, **params)
@@ -102,6 +99,8 @@ async def test_only_a_server_with_manuals_offers_resources(tmp_path: Path) -> No
 async def test_the_list_has_the_manuals_and_then_their_files(tmp_path: Path, revision: str) -> None:
     async with reader(fill(tmp_path), revision) as desk:
         page = await desk.get("resources/list")
+        [template] = (await desk.get("resources/templates/list"))["resourceTemplates"]
+    assert template["uriTemplate"] == TEMPLATE
     assert page["resources"] == [
         *(
             {
@@ -124,13 +123,6 @@ async def test_the_list_has_the_manuals_and_then_their_files(tmp_path: Path, rev
     ]
 
 
-@every_revision
-async def test_the_template_is_told(tmp_path: Path, revision: str) -> None:
-    async with reader(fill(tmp_path), revision) as desk:
-        [template] = (await desk.get("resources/templates/list"))["resourceTemplates"]
-    assert template["uriTemplate"] == TEMPLATE
-
-
 async def test_long_lists_come_in_pages_that_lack_nothing_and_repeat_nothing(tmp_path: Path) -> None:
     [odd, *_] = possible("名前 #1?.md", "名前 #1.md")
     paths = [
@@ -140,10 +132,7 @@ async def test_long_lists_come_in_pages_that_lack_nothing_and_repeat_nothing(tmp
         f"m007/{odd}",
         "m007/100%.md",
     ]
-    for path in paths:
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text("# A\n", encoding="utf-8")
-    async with reader(tmp_path) as desk:
+    async with reader(book(tmp_path, dict.fromkeys(paths, "# A\n"))) as desk:
         found, pages = await desk.uris()
         assert pages == 5
         assert len(found) == len(set(found)) == 230 + len(set(paths))
@@ -156,10 +145,7 @@ async def test_long_lists_come_in_pages_that_lack_nothing_and_repeat_nothing(tmp
 
 
 async def test_a_list_goes_on_when_the_file_that_it_had_come_to_has_gone(tmp_path: Path) -> None:
-    (tmp_path / "m" / "d").mkdir(parents=True)
-    for number in range(400):
-        (tmp_path / "m" / "d" / f"{number:03}.md").touch()
-    async with reader(tmp_path) as desk:
+    async with reader(book(tmp_path, {f"m/d/{number:03}.md": "" for number in range(400)})) as desk:
         first = await desk.get("resources/list")
         (tmp_path / "m" / "d" / "198.md").unlink()  # the last on the page of 200, behind the manual
         second = await desk.get("resources/list", cursor=first["nextCursor"])
@@ -181,21 +167,17 @@ async def test_a_file_is_read_whole_and_byte_for_byte(tmp_path: Path, revision: 
 
 @every_revision
 async def test_text_that_steers_a_terminal_or_hides_is_taken_out(tmp_path: Path, revision: str) -> None:
-    root = fill(tmp_path)
     hostile = "# Over\u202eview\n\nA \x1b[31mred\u200b\U000e0041 word, 👩‍👩‍👧 and می‌خواهم.\n"
-    (root / "guide/intro.md").write_text(hostile, encoding="utf-8")
-    async with reader(root, revision) as desk:
+    async with reader(book(tmp_path, {"guide/intro.md": hostile}), revision) as desk:
         [content] = await desk.read("manual://guide/intro.md")
     assert content["text"] == "# Overview\n\nA ␛[31mred word, 👩‍👩‍👧 and می‌خواهم.\n"
 
 
 async def test_a_long_file_comes_in_pieces_that_name_the_next(tmp_path: Path) -> None:
     text = "# Long\n" + "あ😀\n" * 40_000
-    (tmp_path / "m").mkdir()
-    (tmp_path / "m" / "long.md").write_text(text, encoding="utf-8")
     uri: str | None = "manual://m/long.md"
     pieces = []
-    async with reader(tmp_path) as desk:
+    async with reader(book(tmp_path, {"m/long.md": text})) as desk:
         while uri is not None:
             first, *rest = await desk.read(uri)
             assert first["uri"] == uri
@@ -271,9 +253,7 @@ HOSTILE = {
 
 @every_revision
 async def test_nothing_outside_of_the_manuals_is_read_and_each_refusal_says_why(tmp_path: Path, revision: str) -> None:
-    (tmp_path / "outside").mkdir()
-    for name in ("secret.md", "outside/secret.md"):
-        (tmp_path / name).write_text("SECRET", encoding="utf-8")
+    book(tmp_path, {"secret.md": "SECRET", "outside/secret.md": "SECRET"})
     root = fill(tmp_path / "root")
     (root / "guide" / "out.md").symlink_to(tmp_path / "secret.md")
     (root / "guide" / "outside").symlink_to(tmp_path / "outside")
@@ -303,10 +283,8 @@ async def test_params_and_cursors_that_nobody_was_given_are_refused(tmp_path: Pa
 
 @every_revision
 async def test_manuals_and_paths_are_completed_level_by_level(tmp_path: Path, revision: str) -> None:
-    fill(tmp_path)
-    for number in range(130):
-        (tmp_path / "other" / f"page{number:03}.md").touch()
-    async with reader(tmp_path, revision) as desk:
+    pages = {f"other/page{number:03}.md": "" for number in range(130)}
+    async with reader(book(fill(tmp_path), pages), revision) as desk:
         assert await desk.completed("manual_id", "") == {"values": ["guide", "other"], "total": 2, "hasMore": False}
         assert (await desk.completed("manual_id", "GU"))["values"] == ["guide"]
         assert (await desk.completed("path", "", manual_id="guide"))["values"] == ["api/", "data.json", "intro.md"]
@@ -344,7 +322,8 @@ async def test_a_read_can_be_cancelled_while_its_thread_hangs(tmp_path: Path, re
     with patch("responses_mcp.manuals.service.read_resource", hang):
         async with reader(fill(tmp_path), revision) as desk:
             with trio.fail_after(WAIT):
-                number = await desk.client.request("resources/read", desk.params(uri="manual://guide/intro.md"))
+                params = {"uri": "manual://guide/intro.md", **({"_meta": ENVELOPE} if revision == "modern" else {})}
+                number = await desk.client.request("resources/read", params)
                 await entered.wait()
                 assert desk.client.server.in_flight == 1
                 await desk.client.cancel(number)
@@ -353,38 +332,11 @@ async def test_a_read_can_be_cancelled_while_its_thread_hangs(tmp_path: Path, re
             assert [message for message in desk.client.heard if message.get("id") == number] == []
 
 
-async def test_one_request_too_many_is_refused_with_the_cure(tmp_path: Path) -> None:
-    entered = trio.Event()
-    token = trio.lowlevel.current_trio_token()
-
-    def hang(*_: Any) -> None:
-        token.run_sync_soon(entered.set)
-        while True:
-            _[-1]()
-
-    with patch("responses_mcp.manuals.service.read_resource", hang):
-        async with reader(fill(tmp_path), server=ServerSettings(max_in_flight=1)) as desk:
-            number = await desk.client.request("resources/read", {"uri": "manual://guide/intro.md"})
-            with trio.fail_after(WAIT):
-                await entered.wait()
-            error = await desk.refusal("resources/list")
-            await desk.client.cancel(number)
-    assert error["code"] == -32603
-    assert "server.max_in_flight" in error["message"]
-
-
 async def test_a_server_with_problems_says_so_at_each_request(tmp_path: Path) -> None:
     async with reader(fill(tmp_path), problems=("openai.base_url: wrong; mend it.",)) as desk:
         error = await desk.refusal("resources/list")
     assert error["code"] == -32603
     assert "openai.base_url" in error["message"]
-
-
-async def test_a_bug_reaches_the_client_as_no_more_than_that(tmp_path: Path) -> None:
-    with patch("responses_mcp.manuals.service.read_resource", side_effect=RuntimeError("SECRET")):
-        async with reader(fill(tmp_path)) as desk:
-            error = await desk.refusal("resources/read", uri="manual://guide/")
-    assert error == {"code": -32603, "message": "Internal error"}
 
 
 async def test_a_folder_that_cannot_be_read_is_left_out_of_the_list(tmp_path: Path) -> None:
@@ -406,5 +358,4 @@ async def test_a_shortage_ends_the_list_rather_than_shortening_it(tmp_path: Path
     failure.__cause__ = OSError(24, "Too many open files")
     async with reader(fill(tmp_path)) as desk:
         with patch.object(Folder, "children", side_effect=failure):
-            error = await desk.refusal("resources/list")
-    assert error["code"] == -32603
+            assert (await desk.refusal("resources/list"))["code"] == -32603

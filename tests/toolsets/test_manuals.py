@@ -101,55 +101,6 @@ async def test_objects_and_lists_may_come_as_json_text(toolset: ManualsToolset) 
         assert page["applied_range"]["start_line"] == 7
 
 
-@pytest.mark.rule("M2.2", "M2.6", "M2.9")
-@every_revision
-async def test_a_manual_is_listed_searched_and_read(toolset: ManualsToolset, revision: str) -> None:
-    async with desk(Settings(), revision, toolset=toolset) as here:
-        root = await here.call("manual_ls")
-        assert root == {
-            "id": "manuals",
-            "items": [{"id": name, "name": name, "kind": "dir"} for name in ("guide", "other")],
-        }
-        inside = await here.call("manual_ls", id="guide")
-        assert [(item["name"], item["kind"], item.get("file_type")) for item in inside["items"]] == [
-            ("api", "dir", None), ("data.json", "file", "json"), ("intro.md", "file", "md"),
-        ]  # fmt: skip
-        contents = await here.call("manual_toc", manual_id="guide")
-        assert [item["path"] for item in contents["items"]] == ["api/auth.md", "data.json", "intro.md"]
-        found = await here.call("manual_find", **FIND)
-        hits = await here.call("manual_hits", trace_id=found["trace_id"])
-        assert hits["items"][0]["ref"] == {"path": "api/auth.md", "start_line": 1}
-        section = await here.call("manual_read", ref={**INTRO, "start_line": 4})
-        assert section["text"] == "## Setup\nfirst\n"
-        page = await here.call("manual_scan", **INTRO, start_line=7)
-        assert page["text"] == "## Use\nsecond\n"
-
-
-@pytest.mark.rule("M4.7", "M4.39", "M4.42", "M4.46")
-@every_revision
-async def test_a_find_answers_in_the_compact_form(toolset: ManualsToolset, revision: str) -> None:
-    async with desk(Settings(), revision, toolset=toolset) as here:
-        await here.call("manual_ls")
-        found = await here.call("manual_find", **FIND, include_claim_graph=True)
-        assert (await here.call("manual_hits", trace_id=found["trace_id"], kind="claims"))["total"] > 0
-    assert list(found) == ["trace_id", "candidates", "status", "failure_reason", "next_actions"]
-    assert list(found.values())[1:] == [1, "required_effective", None, []]
-
-
-@pytest.mark.rule("M4.40", "M4.57")
-@pytest.mark.parametrize(("given", "limit"), [({}, 5), ({"limit": 2}, 2), ({"limit": 50}, 5)])
-async def test_inline_hits_are_the_page_that_manual_hits_would_give(
-    toolset: ManualsToolset, given: dict[str, Any], limit: int
-) -> None:
-    async with desk(Settings(), "modern", toolset=toolset) as here:
-        found = await here.call("manual_find", **{**FIND, "manual_id": "other"}, inline_hits=given)
-        trace_id = found["trace_id"]
-        page = await here.call("manual_hits", trace_id=trace_id, kind="integrated_top", offset=0, limit=limit)
-    assert found["inline_hits"] == page
-    assert len(page["items"]) == limit
-    assert list(found) == ["trace_id", "candidates", "status", "failure_reason", "inline_hits", "next_actions"]
-
-
 async def test_a_client_that_asks_for_progress_hears_how_the_search_goes(toolset: ManualsToolset) -> None:
     phases: list[str] = []
     async with aclosing(toolset):
@@ -195,40 +146,21 @@ async def test_a_listing_that_failed_does_not_count_and_one_of_a_manual_does(too
 
 
 @pytest.mark.rule("M2.4")
-async def test_hits_need_no_listing(toolset: ManualsToolset) -> None:
-    async with desk(Settings(), toolset=toolset) as here:
-        trace_id = (await Desk(here.client, "modern").call("manual_find", **FIND))["trace_id"]
-        await here.call("manual_hits", trace_id=trace_id)
-
-
-@pytest.mark.rule("M2.4")
-@pytest.mark.parametrize("tool", AFTER_LS)
-async def test_requests_that_stand_for_themselves_need_no_listing(toolset: ManualsToolset, tool: str) -> None:
-    async with desk(Settings(), "modern", toolset=toolset) as here:
-        await here.call(tool, **AFTER_LS[tool])
-
-
-async def test_a_caller_without_a_server_needs_no_listing(toolset: ManualsToolset) -> None:
-    await toolset.tools[1].handler(CallContext(1), AFTER_LS["manual_toc"])
-
-
-@pytest.mark.rule("M2.4")
-async def test_each_stream_has_a_memory_of_its_own(toolset: ManualsToolset) -> None:
+async def test_each_stream_has_a_memory_of_its_own_and_modern_requests_have_none(toolset: ManualsToolset) -> None:
+    await toolset.tools[1].handler(CallContext(1), AFTER_LS["manual_toc"])  # without a server
     async with desk(Settings(), toolset=toolset) as one, desk(Settings(), toolset=toolset) as other:
+        modern = Desk(one.client, "modern")
+        for tool, arguments in AFTER_LS.items():
+            await modern.call(tool, **arguments)
+        await one.call("manual_hits", trace_id=(await modern.call("manual_find", **FIND))["trace_id"])
+        await modern.call("manual_ls")
+        await one.fail("manual_toc", manual_id="guide")
         await one.call("manual_ls")
         await one.call("manual_toc", manual_id="guide")
         await other.fail("manual_toc", manual_id="guide")
         await other.call("manual_ls")
         assert (await one.call("manual_read", ref=INTRO))["applied"]["mode"] == "read"
         assert (await other.call("manual_read", ref=INTRO))["applied"]["mode"] == "read"
-
-
-async def test_a_modern_request_on_a_legacy_stream_remembers_nothing(toolset: ManualsToolset) -> None:
-    async with desk(Settings(), toolset=toolset) as here:
-        modern = Desk(here.client, "modern")
-        await modern.call("manual_ls")
-        await modern.call("manual_toc", manual_id="guide")
-        await here.fail("manual_toc", manual_id="guide")
 
 
 @pytest.mark.rule("M3.6", "M4.11", "M6.2", "M7.3")
@@ -289,19 +221,6 @@ async def test_another_section_in_between_makes_it_an_ordinary_read(toolset: Man
 
 
 @pytest.mark.rule("M6.7")
-async def test_a_section_is_the_same_however_it_is_named(toolset: ManualsToolset, tmp_path: Path) -> None:
-    long = "# Long\n" + "x" * 600 + "\n# End\nlast\n"
-    (tmp_path / "guide/intro.md").write_text(long, encoding="utf-8")
-    names = [INTRO, {**INTRO, "path": "./intro.md", "start_line": 1}, {**INTRO, "path": ".\\intro.md"}]
-    async with desk(Settings(), toolset=toolset) as here:
-        await here.call("manual_ls")
-        pages = [await here.call("manual_read", ref=ref, max_chars=320) for ref in names]
-    assert [page["applied"]["mode"] for page in pages] == ["read", "scan_fallback", "scan_fallback"]
-    assert pages[0]["text"] == long[:320]
-    assert pages[1]["text"] + pages[2]["text"] == long[7:]  # the line that was cut comes whole
-
-
-@pytest.mark.rule("M6.7")
 async def test_a_section_that_was_cut_goes_on_at_the_beginning_of_a_line(
     toolset: ManualsToolset, tmp_path: Path
 ) -> None:
@@ -358,18 +277,16 @@ async def test_agents_on_one_connection_are_told_how_to_see_a_section_that_anoth
         assert page["text"].startswith("## Setup\nfirst\n")
 
 
-async def test_other_files_in_between_change_nothing(toolset: ManualsToolset) -> None:
+async def test_other_files_in_between_change_nothing_and_without_memory_a_section_is_read_again(
+    toolset: ManualsToolset,
+) -> None:
     async with desk(Settings(), toolset=toolset) as here:
         await here.call("manual_ls")
         await modes(here, 4)
         await here.call("manual_read", ref={**INTRO, "path": "api/auth.md"})
         await here.call("manual_scan", **INTRO)
         assert await modes(here, 4) == [("scan_fallback", "## Use\nsecond")]
-
-
-async def test_without_memory_a_section_is_read_again(toolset: ManualsToolset) -> None:
-    async with desk(Settings(), "modern", toolset=toolset) as here:
-        assert [mode for mode, _ in await modes(here, 4, 4)] == ["read", "read"]
+        assert [mode for mode, _ in await modes(Desk(here.client, "modern"), 4, 4)] == ["read", "read"]
 
 
 async def test_of_very_many_files_the_ones_read_last_are_remembered(toolset: ManualsToolset, tmp_path: Path) -> None:

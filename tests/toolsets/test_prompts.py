@@ -1,23 +1,16 @@
 """Prompts on the wire: when they are offered, what they say, and what they refuse."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-import trio
 
 from responses_mcp.serving import configured_toolsets
 from responses_mcp.settings.model import ManualsSettings, ServerSettings, Settings
-from responses_mcp.testing.client import ServedClient, connected_client
-from tests.toolsets.manuals_harness import ENVELOPE, REVISIONS, WAIT, fill, settings_for
+from responses_mcp.testing.client import connected_client
+from tests.toolsets.manuals_harness import REVISIONS, ask, fill, settings_for
 
 every_revision = pytest.mark.parametrize("revision", REVISIONS)
 ON = ServerSettings(prompts=True)
-
-
-async def ask(client: ServedClient, revision: str, method: str, /, **params: Any) -> dict[str, Any]:
-    with trio.fail_after(WAIT):
-        return await client.ask(method, params if revision == "legacy" else {**params, "_meta": ENVELOPE})
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import trio
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from responses_mcp.asking import Asker
-from responses_mcp.errors import ConfigError, ConnectionFailed, UpstreamError
+from responses_mcp.errors import ConfigError, ConnectionFailed
 from responses_mcp.protocol.jsonrpc import RpcError
 from responses_mcp.serving import configured_toolsets
 from responses_mcp.settings.model import (
@@ -26,43 +26,24 @@ from responses_mcp.testing import Error, FakeApi, Json, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
 from responses_mcp.toolsets.search import SearchToolset
+from tests.hostile.corpus import ENVELOPE
 from tests.responses_api.response.search_bodies import NEWS, PEP, found
-from tests.responses_api.stub import KEY, Play, Reply, ok, refused, stub_api
+from tests.responses_api.stub import KEY, Play, ok, refused, stub_api
 from tests.testing import samples
 
 WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 NAME = "chatgpt_o3_search"
 TODAY = "2026-11-22"
-ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
+PAGE = {
+    "title": "PEP 745 – 日本語",
+    "url": PEP,
+    "snippet": "<b>s</b>",
+    "publishedDate": "2024-05-24",
+    "relevanceScore": 0.9,
 }
-PAGES = found(
-    [
-        {
-            "title": "PEP 745 – 日本語",
-            "url": PEP,
-            "snippet": "<b>s</b>",
-            "publishedDate": "2024-05-24",
-            "relevanceScore": 0.9,
-        },
-        {"title": "Invented", "url": "https://invented.example/", "snippet": "s"},
-    ],
-    sources=[PEP, NEWS],
-)
-RESULT = {
-    "results": [
-        {
-            "title": "PEP 745 – 日本語",
-            "url": PEP,
-            "snippet": "<b>s</b>",
-            "publishedDate": "2024-05-24",
-            "relevanceScore": 0.9,
-        },
-        {"title": "docs.python.org", "url": NEWS, "snippet": ""},
-    ],
-    "totalCount": 2,
-}
+INVENTED = {"title": "Invented", "url": "https://invented.example/", "snippet": "s"}
+PAGES = found([PAGE, INVENTED], sources=[PEP, NEWS])
+RESULT = {"results": [PAGE, {"title": "docs.python.org", "url": NEWS, "snippet": ""}], "totalCount": 2}
 
 # The definition of the contract, section 2, as JSON.
 CONTRACT = json.loads(
@@ -129,12 +110,6 @@ def tools(toolsets: tuple[str, ...] | None, root: str | None = None) -> list[Too
 def test_it_is_offered_only_where_it_is_asked_for() -> None:
     assert NAME not in [tool.name for tool in tools(None, root="manuals")]
     assert [tool.name for tool in tools(("answer", "search"))] == ["answer", "answer_detailed", "answer_quick", NAME]
-
-
-def test_the_list_of_all_toolsets_together_is_under_13_kilobytes() -> None:
-    listed = [tool.definition for tool in tools(("answer", "manuals", "search"), root="manuals")]
-    assert len(listed) == 11
-    assert len(json.dumps(listed, ensure_ascii=False, separators=(",", ":")).encode()) < 13_000
 
 
 # What it returns
@@ -212,11 +187,11 @@ async def test_domains_of_the_settings_are_preferred_or_are_the_only_ones(strict
     ("query", None, "is missing"), ("query", True, "is true"), ("query", ["a"], "is a list"),
     ("query", {}, "is an object"), ("query", "x" * 4001, "is a text of 4001 characters"),
     *(("query", blank, "is empty") for blank in ("", " ", "\n\t\u3000")),
-    ("limit", 0, "is 0"), ("limit", 51, "is 51"), ("limit", -1, "is -1"), ("limit", 50.6, "is 50.6"),
+    ("limit", 0, "is 0"), ("limit", 51, "is 51"), ("limit", 50.6, "is 50.6"),
     ("limit", 1e300, "is 1e+300"), ("limit", float("inf"), "is Infinity"), ("limit", float("nan"), "is NaN"),
     ("limit", True, "is true"), ("limit", [5], "is a list"), ("limit", {"a": 1}, "is an object"),
     ("limit", 10**1000, "is a number of too many digits"),
-    *(("limit", text, f'is "{text}"') for text in ("ten", "0", "51", "1e9", "nan")),
+    *(("limit", text, f'is "{text}"') for text in ("ten", "51", "nan")),
     ("limit", "x" * 100, "is a text of 100 characters"),
     *(("language", value, "is ") for value in (5, True, ["ja"], "j", "日本語", "ja; ignore", "en\nus", "x" * 50)),
     *(("timeframe", value, "is ") for value in ("today", "Recent", "past week", 7, True, ["recent"])),
@@ -238,11 +213,8 @@ async def test_a_wrong_argument_is_refused_and_nothing_is_sent(name: str, value:
 
 @pytest.mark.parametrize(("play", "code", "message"), [
     (refused(401, "invalid_api_key"), -32001, "Authentication Error"), (refused(429), -32003, "Rate Limit Exceeded"),
-    (ok(samples.rate_limited()), -32003, "Rate Limit Exceeded"), (refused(400), -32002, "Search Error"),
-    (refused(403), -32002, "Search Error"), (refused(404), -32002, "Search Error"),
-    (refused(429, "insufficient_quota"), -32002, "Search Error"), (refused(500), -32002, "Search Error"),
-    (ok(bodies.failed()), -32002, "Search Error"), (ok(bodies.refusal()), -32002, "Search Error"),
-    (ok(samples.no_message()), -32002, "Search Error"), (Reply(200, {}, [b"<html>"]), -32002, "Search Error"),
+    (ok(samples.rate_limited()), -32003, "Rate Limit Exceeded"), (refused(403), -32002, "Search Error"),
+    (refused(429, "insufficient_quota"), -32002, "Search Error"), (ok(bodies.refusal()), -32002, "Search Error"),
     (ConnectionFailed("No route to the API."), -32002, "Search Error"), (ConfigError(["x"]), -32002, "Search Error"),
 ])  # fmt: skip
 async def test_a_failure_is_told_by_its_class(play: Any, code: int, message: str) -> None:
@@ -281,14 +253,6 @@ async def test_a_rate_limit_tells_the_whole_seconds_to_wait_where_they_are_known
     assert ("retryAfter" in error.data) is (wait is not None)
 
 
-async def test_the_key_is_in_no_failure() -> None:
-    error = await Harness(UpstreamError(f"You sent {KEY} \ud800")).fail()
-    assert error.data == {"details": "You sent [redacted] \ufffd"}
-    for key in (KEY, "opaque" * 10):
-        harness = Harness(settings=Settings(openai=OpenAISettings(api_key=key)))
-        assert key[:20] not in str(await harness.fail(query="q", timeframe=key))
-
-
 def test_a_failure_that_is_not_the_tools_own_is_a_search_error() -> None:
     expected = RpcError(-32002, "Search Error", {"details": "The server is full."})
     assert Harness().tool.failure("The server is full.") == ToolFailure("Search Error: The server is full.", expected)
@@ -299,14 +263,14 @@ def test_a_failure_that_is_not_the_tools_own_is_a_search_error() -> None:
 
 @asynccontextmanager
 async def served(
-    *script: Any, revision: str = "legacy", attempts: int = 1, tool_errors: Any = "error"
+    *script: Any, revision: str = "legacy", tool_errors: Any = "error"
 ) -> AsyncGenerator[tuple[McpClient, FakeApi]]:
     with trio.fail_after(WAIT):
         async with open_fake_api(*script) as fake:
             settings = Settings(
                 openai=OpenAISettings(base_url=fake.base_url, api_key=KEY),
                 request=RequestSettings(max_connections=4),
-                search=SearchSettings(max_attempts=attempts),
+                search=SearchSettings(max_attempts=1),
                 server=ServerSettings(toolsets=("answer", "search"), tool_errors=tool_errors),
             )
             async with connected_client(settings, initialize=revision == "legacy") as client:
@@ -318,31 +282,28 @@ def params(revision: str, **more: Any) -> dict[str, Any]:
     return {"name": NAME, "arguments": {"query": "q"}, **meta, **more}
 
 
-@pytest.mark.parametrize("revision", ["legacy", "modern"])
-async def test_a_search_is_answered_in_both_revisions(revision: str) -> None:
-    async with served(Json(PAGES), revision=revision) as (client, _):
-        result = (await client.ask("tools/call", params(revision)))["result"]
-    assert result["structuredContent"] == RESULT
-    assert json.loads(result["content"][0]["text"]) == RESULT
-    assert result["isError"] is False
-
-
-async def test_clients_of_the_older_revision_get_the_errors_of_the_contract() -> None:
-    async with served(Error(429, retry_after="7"), Error(401), Error(500)) as (client, _):
-        codes = [(await client.ask("tools/call", params("legacy")))["error"] for _ in range(3)]
-        wrong = (await client.ask("tools/call", params("legacy", arguments={"query": "q", "limit": 0})))["error"]
-    assert [(error["code"], error["message"]) for error in codes] == [
-        (-32003, "Rate Limit Exceeded"),
-        (-32001, "Authentication Error"),
-        (-32002, "Search Error"),
-    ]
-    assert codes[0]["data"]["retryAfter"] == 7
-    assert all(error["data"]["details"].endswith(")") for error in codes), "the request id is told"
-    assert wrong == {
-        "code": -32602,
-        "message": "Invalid params: limit is 0; it must be a whole number from 1 to 50.",
-        "data": {"details": "limit is 0; it must be a whole number from 1 to 50."},
-    }
+@pytest.mark.parametrize(("revision", "tool_errors"), [("legacy", "error"), ("legacy", "result"), ("modern", "error")])
+async def test_an_error_of_the_contract_is_a_result_that_says_the_same_for_all_others(
+    revision: str, tool_errors: str
+) -> None:
+    async with served(Error(429, retry_after="7"), revision=revision, tool_errors=tool_errors) as (client, fake):
+        limited = await client.ask("tools/call", params(revision))
+        wrong = await client.ask("tools/call", params(revision, arguments={"query": "q", "limit": 0}))
+        assert len(fake.requests) == 1
+    why = "limit is 0; it must be a whole number from 1 to 50."
+    if (revision, tool_errors) == ("legacy", "error"):
+        error = limited["error"]
+        assert (error["code"], error["message"], error["data"]["retryAfter"]) == (-32003, "Rate Limit Exceeded", 7)
+        assert error["data"]["details"].endswith(")"), "the request id is told"
+        assert wrong["error"] == {"code": -32602, "message": f"Invalid params: {why}", "data": {"details": why}}
+        return
+    for answer in (limited, wrong):
+        assert answer["result"]["isError"] is True
+        assert "structuredContent" not in answer["result"]
+    text = limited["result"]["content"][0]["text"]
+    assert text.startswith("Rate Limit Exceeded: The API limits the rate of requests (429")
+    assert "It asks to wait 7 s." in text
+    assert wrong["result"]["content"][0]["text"] == f"Invalid params: {why}"
 
 
 @pytest.mark.parametrize("revision", ["legacy", "modern"])
@@ -363,22 +324,9 @@ async def test_a_bug_of_a_search_is_the_error_of_the_contract_and_says_no_more(
     assert f"server: {NAME} crashed with ZeroDivisionError" in caplog.text
 
 
-@pytest.mark.parametrize(("revision", "tool_errors"), [("modern", "error"), ("modern", "result"), ("legacy", "result")])
-async def test_all_others_get_a_result_that_says_the_same(revision: str, tool_errors: str) -> None:
-    async with served(Error(429, retry_after="7"), revision=revision, tool_errors=tool_errors) as (client, fake):
-        limited = (await client.ask("tools/call", params(revision)))["result"]
-        wrong = (await client.ask("tools/call", params(revision, arguments={"query": "q", "limit": 0})))["result"]
-        assert len(fake.requests) == 1
-    for result in (limited, wrong):
-        assert result["isError"] is True
-        assert "structuredContent" not in result
-    assert limited["content"][0]["text"].startswith("Rate Limit Exceeded: The API limits the rate of requests (429")
-    assert "It asks to wait 7 s." in limited["content"][0]["text"]
-    assert wrong["content"][0]["text"] == "Invalid params: limit is 0; it must be a whole number from 1 to 50."
-
-
-async def test_answers_and_searches_share_their_connections() -> None:
+async def test_a_search_is_answered_and_shares_its_connection_with_answers() -> None:
     async with served(Json(PAGES), Json(bodies.unsearched())) as (client, fake):
-        await client.ask("tools/call", params("legacy"))
+        result = (await client.ask("tools/call", params("legacy")))["result"]
+        assert (result["structuredContent"], json.loads(result["content"][0]["text"])) == (RESULT, RESULT)
         await client.call("answer", {"query": "q"})
         assert fake.connections == 1

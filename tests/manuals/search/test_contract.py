@@ -21,7 +21,7 @@ from responses_mcp.settings.model import (
     ManualsSettings,
     Settings,
 )
-from tests.toolsets.manuals_harness import Desk, desk
+from tests.toolsets.manuals_harness import REVISIONS, Desk, book, desk
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +45,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(60):
         words = ["alpha", *["beta"] * (number % 2), *["gamma"] * (not number % 3), *["solo"] * (number == 7)]
         files[f"book/part{number % 4}/{number:02}.md"] = f"# Topic {number}\n{' '.join(words)} and other things\n"
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return root
+    return book(root, files)
 
 
 @pytest.fixture(scope="module")
@@ -539,7 +535,9 @@ async def test_full_candidates_say_how_they_matched(opened: Manuals) -> None:
 @pytest.mark.rule(
     "M4.7", "M4.39", "M4.40", "M4.42", "M4.43", "M4.46", "M4.57", "M5.1", "M5.2", "M5.6", "M5.11", "M5.13"
 )
-async def test_public_answers_are_compact_whatever_is_asked(here: Desk) -> None:
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_public_answers_are_compact_whatever_is_asked(here: Desk, revision: str) -> None:
+    here = Desk(here.client, revision)
     found = await here.call(
         "manual_find", query="beta を網羅的に", manual_id="book", required_terms=["beta"],
         include_claim_graph=True, use_cache=True, inline_hits={"limit": 9}, budget={"max_candidates": 8},
@@ -582,7 +580,8 @@ async def test_every_hit_can_be_read(here: Desk) -> None:
 @pytest.mark.rule("M6.7", "M6.9")
 async def test_a_section_asked_for_again_goes_on_in_the_file(here: Desk) -> None:
     ref = {"manual_id": "lore", "path": "sections.md", "start_line": 6}
-    answers = [await here.call("manual_read", ref=ref, max_chars=256) for _ in range(3)]
+    named = (ref, {**ref, "path": "./sections.md"}, {**ref, "path": ".\\sections.md"})  # the same, however it is named
+    answers = [await here.call("manual_read", ref=each, max_chars=256) for each in named]
     assert [answer["applied"]["mode"] for answer in answers] == ["read", "scan_fallback", "scan_fallback"]
     assert answers[0] == {
         "text": "## Sub\nbelow\n",
