@@ -14,9 +14,11 @@ import sys
 import trio
 
 from responses_mcp.runtime.descriptors import needs_threads
-from responses_mcp.runtime.windows import wait_pipe_closed
 
 CHUNK = 64 * 1024
+_LOOK = 2.0  # seconds between two looks at a pipe of Windows
+_PIPE_LOCAL_INFORMATION = 24
+_CLOSING = 4
 
 
 class _Threaded(trio.abc.AsyncResource):
@@ -89,7 +91,8 @@ async def wait_reader_gone(fd: int) -> None:
     A server with nothing to write would otherwise learn of it only at the next answer.
     """
     if sys.platform == "win32":
-        await wait_pipe_closed(fd)
+        while _state_of(fd) != _CLOSING:  # noqa: ASYNC110  # no event tells of it
+            await trio.sleep(_LOOK)
         return
     poll = select.poll()
     try:
@@ -107,3 +110,20 @@ async def wait_reader_gone(fd: int) -> None:
     except (OSError, trio.ClosedResourceError):
         pass  # a file, a system that cannot watch this kind of descriptor, or we closed it ourselves
     await trio.sleep_forever()
+
+
+def _state_of(fd: int) -> int:
+    """Return the state of a pipe as `NtQueryInformationFile` has it; 0 for what is no pipe."""
+    if sys.platform == "win32":
+        import ctypes  # noqa: PLC0415  # 10 ms that only Windows needs
+        import msvcrt  # noqa: PLC0415
+
+        status, state = (ctypes.c_void_p * 2)(), (ctypes.c_ulong * 10)()  # of which the ninth is NamedPipeState
+        try:
+            handle = ctypes.c_void_p(msvcrt.get_osfhandle(fd))
+        except OSError:
+            return 0
+        query = ctypes.windll.ntdll.NtQueryInformationFile
+        if query(handle, status, state, ctypes.sizeof(state), _PIPE_LOCAL_INFORMATION) == 0:
+            return state[8]
+    return 0

@@ -8,11 +8,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from responses_mcp.errors import ResponsesMcpError, UpstreamError
+from responses_mcp.errors import AuthenticationFailed, KeyUnusable, ResponsesMcpError, UpstreamError, program
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.settings.model import ServerSettings
 from responses_mcp.toolsets.base import CallContext, Task, Tool, ToolError, ToolFailure, Toolset, ToolSuccess
-from responses_mcp.toolsets.cures import for_client
 from responses_mcp.toolsets.schema import Definition
 
 if TYPE_CHECKING:
@@ -29,6 +28,15 @@ USAGE: Final = "io.github.uchimanajet7/usage"
 """Where in `_meta` a result says what the call used."""
 MASKED: Final = "io.github.uchimanajet7/masked"
 """Where in `_meta` a result says what was masked in the question before it was sent."""
+
+# Clients that pass the variable on from where they were started, as `install` writes their entry: their title, and the
+# name that `install` has, by what they call themselves in the handshake.
+_PASS_IT_ON: Final = {
+    "claude-code": ("Claude Code", "claude-code"),
+    "codex-mcp-client": ("Codex", "codex"),
+    "gemini-cli-mcp-client": ("Gemini CLI", "gemini"),
+    "opencode": ("OpenCode", "opencode"),
+}
 
 
 class Done(NamedTuple):
@@ -72,9 +80,32 @@ def failure_of(
     error: ResponsesMcpError, failed: Failed, redact: Callable[[str], str], client: str | None = None
 ) -> ToolFailure:
     """Return what a client gets for work that failed."""
-    text = replace_lone_surrogates(redact(for_client(error, client)))
+    text = replace_lone_surrogates(redact(_for_client(error, client)))
     used = error.usage if isinstance(error, UpstreamError) else None
     return failed(error, text)._replace(meta=_meta(used, error.masked))
+
+
+def _for_client(error: ResponsesMcpError, client: str | None) -> str:
+    """Return the message of an error for the user of the client that calls itself `client`: where to set the key."""
+    if not isinstance(error, AuthenticationFailed):
+        return str(error)
+    title, name = _PASS_IT_ON.get(client or "", ("the client", ""))
+    if not isinstance(error, KeyUnusable):
+        where = f"where {title} is started, or in this server's entry if the entry sets it"
+        return f"{error.message} Change it {where}, and restart {title}.{str(error).removeprefix(error.message)}"
+    again = f"run `{program('install', name, '--write')}`"
+    if error.remedy is not None:
+        told = f"{error.cause} {error.remedy} Then restart {title}."
+        other = f" If it is right where {title} was started, this server's entry has another value: {again}."
+        return told + other if name else told
+    if name:
+        return (
+            f"There is no API key: {error.variable} does not reach this server. Set it where {title} is started "
+            f"(`{error.command}`), then restart {title}. If it is set there, this server's entry does not pass it on: "
+            f"{again} and restart {title}."
+        )
+    entry = "in the `env` of this server's entry in your MCP client's configuration"
+    return f"{error.cause} Set it {entry}, then restart the client."
 
 
 def _meta(usage: Mapping[str, Any] | None, masked: Mapping[str, int] | None) -> JsonObject | None:

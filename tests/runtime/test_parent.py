@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from responses_mcp.runtime.windows import wait_pipe_closed
+from responses_mcp.runtime.stdio import wait_reader_gone
 from responses_mcp.serving import QUIET_SECONDS, wait_parent_gone
 from responses_mcp.testing import Json, bodies, open_fake_api
 from tests.processes import COMMAND, MAIN, PING, PONG, WAIT, environment, posix, python, run, server_process
@@ -103,9 +103,9 @@ def test_the_watch_can_be_switched_off(tmp_path: Path) -> None:
 async def test_windows_tells_of_a_closed_pipe() -> None:
     reading, writing = os.pipe()
     with trio.move_on_after(0.2) as early:
-        await wait_pipe_closed(writing)
+        await wait_reader_gone(writing)
     assert early.cancelled_caught
     os.close(reading)
     with trio.fail_after(WAIT):
-        await wait_pipe_closed(writing)
+        await wait_reader_gone(writing)
     os.close(writing)
