@@ -29,10 +29,11 @@ async def test_scripted_replies_and_functions_come_in_order_and_then_the_default
 
     async with fake(Error(503), lambda request: Json({"n": request.index})) as api, connected(api) as client:
         api.script(Json({"n": 2}))
-        api.default = handler
+        api.default, usual = handler, api.default
         first, second, third, *others = [await client.ask(query) for query in "abcde"]
         assert (first.status, second.json, third.json) == (503, {"n": 1}, {"n": 2})
         assert [reply.json for reply in others] == [{"asked": "d"}, {"asked": "e"}]
+        api.default = usual
         await client.send(HEAD + b"Content-Length: 3\r\n\r\n{no")
         assert (await client.receive()).status == 400
         assert (api.requests[-1].body, api.requests[-1].json) == (b"{no", None)

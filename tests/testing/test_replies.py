@@ -34,7 +34,11 @@ async def test_an_error_left_blank_says_what_is_usual_for_its_status(status: int
 
 
 async def test_an_error_and_its_headers_are_sent_word_for_word_and_other_headers_replace_ours() -> None:
-    given = {"retry_after": "Wed, 21 Oct 2026 07:28:00 GMT", "retry_after_ms": "x", "headers": {"X-Request-Id": "r"}}
+    given: dict[str, Any] = {
+        "retry_after": "Wed, 21 Oct 2026 07:28:00 GMT",
+        "retry_after_ms": "x",
+        "headers": {"X-Request-Id": "r"},
+    }
     async with fake(Error(429, "Slow down.", "tokens", "slow", "input", **given)) as api, connected(api) as client:
         reply = await client.ask()
         expected = {"message": "Slow down.", "type": "tokens", "code": "slow", "param": "input"}
