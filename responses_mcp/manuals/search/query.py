@@ -34,12 +34,13 @@ GRAMMAR: Final = frozenset(
 )
 """Words that say little of what is asked for."""
 
-# Words that say how it is asked, where they stand.
+# What only asks, before and behind what is asked for.
 _ASKING: Final = re.compile(
-    r"(?<=\bhow )(?:far|long|many|much|often)\b|(?:(?<=\bcan you )|(?<=\b[cw]ould you )|(?<=\bplease )|^)"
-    r"(?:describe|explain|show(?= me)|tell(?= me))\b|works?(?=\W*$)"
-    r"|(?:(?<=\bhow do i )|(?<=\bhow can i )|(?<=\bhow do you )|(?<=\bhow to ))use\b"
+    r"\s*(?:(?:can|could|would) you |please )?(?:what(?:'s| is| are| does| do)|how (?:far|long|many|much|often)"
+    r"|how (?:do|does|can|to)(?: i| you)?(?: use)?|(?:describe|explain|show|tell)(?: me)?(?: about)?) (?:an? |the )?"
 )
+_ASKED: Final = re.compile(r" (?:do|mean|work)\W*$")
+_LONGEST_NAME: Final = 3  # words, of what is asked for by "What does ... do?"
 _ASKING_IN_JAPANESE: Final = re.compile(
     r"(?:(?:について|に関して|のこと|を){0,2}(?:詳しく|くわしく)?(?:教え|おしえ|説明し)て(?:ほしい|欲しい|ください|下さい|くれ)?"
     r"|(?:とは(?:何|なん|なに)?|って(?:何|なん|なに))(?:ですか|でしょうか|か)?)[。?？!！]*$"
@@ -161,7 +162,13 @@ def query(question: str) -> Query:
     """Take a question apart."""
     question = _ASKING_IN_JAPANESE.sub("", question.strip()) or question
     written = prepared(question).replace(LONG_VOWEL, "")
-    text, lower = foldable(normalise(question)), written.lower()
+    text = foldable(normalise(question))
+    pieces = list(PIECE.finditer(written))
+    begin, end, is_name = _asked_for(written.lower())
+    if all(_is_grammar(each[0]) for each in pieces if begin <= each.start() < end):
+        is_name = True  # there is nothing else
+    name = foldable(normalise(written[begin:end])) if is_name else ""
+    is_name = is_name or any(is_japanese(each[0]) for each in pieces)  # which has its own grammar
     code = [found.span() for found in _IN_CODE.finditer(written)]
     terms: dict[str, Term] = {}
     words: dict[str, tuple[str, ...]] = {}
@@ -170,14 +177,15 @@ def query(question: str) -> Query:
     def named(found: re.Match[str]) -> bool:
         """Tell whether a word of grammar is the name of something here."""
         return (
-            (found[0].isupper() and len(found[0]) > 1 and not question.isupper())
-            or any(begin < found.start() < end for begin, end in code)
+            (is_name and begin <= found.start() < end)
+            or (found[0].isupper() and len(found[0]) > 1 and not question.isupper())
+            or any(first < found.start() < last for first, last in code)
             or _CALLED.match(written, found.end()) is not None
             or written.endswith(_SIGILS, 0, found.start())
         )
 
     grammar_words: dict[str, tuple[str, ...]] = {}
-    for found in PIECE.finditer(written):
+    for found in pieces:
         piece = found[0]
         if is_japanese(piece):
             for run in runs(piece):
@@ -185,8 +193,7 @@ def query(question: str) -> Query:
                 (grammar_words if said[-1] else words)[run] = tuple(pairs(run)[: max(len(run) - 1, 1)])
             _add(terms, _japanese(piece))
         elif of_it := of_piece(piece):
-            is_grammar = plain(piece) in GRAMMAR or of_it[0] in GRAMMAR or _ASKING.match(lower, found.start())
-            said.append(bool(is_grammar) and not named(found))
+            said.append((not begin <= found.start() < end or _is_grammar(piece)) and not named(found))
             (grammar_words if said[-1] else words)[plain(piece)] = tuple(of_it)
             _add(terms, [_term(of_it[0], _LITTLE)] if said[-1] else _latin(piece, of_it))
     searched = list(terms.values())[:_MOST_TERMS]
@@ -198,10 +205,24 @@ def query(question: str) -> Query:
         tokens(prepared(question)),
         words,
         tuple(searched),
-        tuple(_between(text, one, other) for one, other in pairwise(words)),
+        (name,) if name else tuple(_between(text, one, other) for one, other in pairwise(words)),
         tuple(islice(dict.fromkeys(_kana_words(written)), _MOST_KANA)),
         part(sum(said), _FEW_GRAMMAR, _MANY_GRAMMAR) * part(sum(said) / max(len(said), 1), _LISTED, _SPOKEN),
     )
+
+
+def _asked_for(question: str) -> tuple[int, int, bool]:
+    """Return where a question in lower case says what is asked for, and whether that is a name, as in "What does is do?"."""
+    before, behind = _ASKING.match(question), _ASKED.search(question)
+    if before is None:
+        return 0, len(question), False
+    begin, end = before.end(), len(question) if behind is None else behind.start()
+    short = question.count(" ", begin, end) < _LONGEST_NAME
+    return begin, end, behind is not None and before[0].lstrip().startswith("what do") and short
+
+
+def _is_grammar(piece: str) -> bool:
+    return plain(piece) in GRAMMAR or not GRAMMAR.isdisjoint(of_piece(piece)[:1])
 
 
 def is_japanese(word: str) -> bool:

@@ -267,6 +267,7 @@ class _Scorer:
         self._scale = there_of_all / ((2 - fades + _BONUSES) * (1 + _NEXT * _FILE))
         self.certainty = 0.0
         self._said = frozenset(asked.title.split())
+        self._names = {term.token for term in self._terms if term.is_telling}
         self._required = [(each, *self._worth(each, search.reader)) for each in search.required]
 
     def _worth(self, term: RequiredTerm, reader: Reader) -> tuple[bool, float, frozenset[int]]:
@@ -334,7 +335,7 @@ class _Scorer:
         said = row.title_tokens.split()
         if self._said.isdisjoint(said):
             return 0.0
-        weights = [_LITTLE_OF_TITLE if token in GRAMMAR or is_character(token) else 1.0 for token in said]
+        weights = [1.0 if token in self._names or not _is_little(token) else _LITTLE_OF_TITLE for token in said]
         of_title = sum(weight for token, weight in zip(said, weights, strict=True) if token in self._said)
         if 2 * of_title <= sum(weights):
             return 0.0
@@ -376,6 +377,10 @@ class _Scorer:
             found.signals.insert(0, "exact")
         if any(word in body for word in _EXCEPTING):
             found.signals.append("exceptions")
+
+
+def _is_little(token: str) -> bool:
+    return token in GRAMMAR or is_character(token)
 
 
 def _places(padded: str, needles: Iterable[str]) -> list[int]:

@@ -209,6 +209,8 @@ def candidates(reader: Reader, asked: Query, *, compared: bool = False) -> list[
     if there[0][0] <= _ALL_POSTINGS:
         of_title = " AND ".join(match for _, match in there[:_OF_TITLE])
         answers.append(reader.best(f"title_tokens : ({of_title})", _OTHERS))
+    if len(there) < _OF_TITLE and asked.title:  # or very many have them
+        answers.append(reader.best(f'title_tokens : "{asked.title}"', _OTHERS))
     answers.append(reader.best(" AND ".join(_rarest(there, _ALL_POSTINGS)), _OTHERS))
     rare = _rarest(there, _POSTINGS)
     # The counts are of the whole manual: below a path there may be none of the words that are rarest in all of it.
