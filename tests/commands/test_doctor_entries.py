@@ -10,6 +10,7 @@ import pytest
 
 from responses_mcp.commands.clients.entries import document_of
 from responses_mcp.commands.clients.known import CLIENTS, Machine
+from responses_mcp.commands.install import run
 from tests.commands.test_doctor import KEY, SMALLEST, Doctor, bare_environment, examine, surroundings, write
 
 __all__ = ["bare_environment", "examine", "surroundings"]
@@ -332,3 +333,31 @@ async def test_what_a_client_asks_its_user_for_or_fills_in_itself_is_no_failure(
     report = await examine("--offline", "--client", "vscode", start=None, OPENAI_API_KEY=KEY)
     report.line("warn", "clients", "the path depends on where VS Code runs", "write an absolute path in the entry")
     assert report.code == 0
+
+
+@pytest.mark.parametrize(
+    "file", ["work/.claude/settings.local.json", "work/.claude/settings.json", ".claude/settings.json"]
+)
+async def test_a_server_of_a_project_that_was_declined_in_claude_code_is_named_with_the_cure(
+    examine: Doctor, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: str
+) -> None:
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    install = ["claude-code", "--scope", "project"]
+    assert run([*install, "--write"]) == 0
+    assert "declined" not in "".join(capsys.readouterr())
+    (tmp_path / file).parent.mkdir()
+    write(tmp_path / file, '{"disabledMcpjsonServers": ["other", "openai-responses"]}')
+    told = (
+        f"Claude Code does not start this server, because it was declined (disabledMcpjsonServers in {tmp_path / file})"
+    )
+    cure = 'run "claude mcp reset-project-choices" in this folder'
+    for arguments in (["--list"], install, [*install, "--write"]):
+        assert run(arguments) == 0
+        said = " ".join(capsys.readouterr())
+        assert told in said
+        assert cure in said
+    for options, status in (([], "warn"), (["--client", "claude-code"], "FAIL")):
+        (await examine("--offline", *options)).line(status, "clients", told, f"Fix: {cure}")
+    write(tmp_path / file, '{"disabledMcpjsonServers": ["other"]')
+    (await examine("--offline")).line("ok", "clients", "Claude Code starts ")

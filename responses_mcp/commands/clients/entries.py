@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, cast
@@ -29,6 +30,7 @@ _RUNNER: Final = re.compile(r"(?:uvx?|pipx|env|cmd|pyw?|python[\d.]*|npx|bunx|no
 _BETWEEN: Final = re.compile(r"run|tool|/c|--|--yes|-[yqIu]|[A-Za-z_]\w*=.*", re.DOTALL)
 _WITH_VALUE: Final = frozenset({"--from", "--with", "--python", "-p", "--directory", "--project", "--spec"})
 _TAKES_VALUE: Final = ("--config", "--toolsets", "--debug")
+_DECLINED: Final = "disabledMcpjsonServers"
 _OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
 # What every client gives to a server.
 _ALWAYS: Final = frozenset(
@@ -271,7 +273,24 @@ def verdict(entry: Entry) -> Finding:
         return fail("clients", f"{title} starts {shown} without --stdio, so it does not serve {where}", entry.renewal)
     if entry.said.get("enabled") is False:
         return warn("clients", f"{title} has this server turned off {where}", "set enabled to true in the entry")
+    if (path := _declining(entry)) is not None:
+        told = f"{title} does not start this server, because it was declined ({_DECLINED} in {path})"
+        cure = f'run "claude mcp reset-project-choices" in this folder, or take it out of {path}'
+        return fail("clients", told, f'{cure}; then choose "Use this MCP server" in {title}')
     return ok("clients", f"{title} starts {shown} {where}")
+
+
+def _declining(entry: Entry) -> Path | None:
+    """Return the settings of Claude Code by which it does not start this server of a project, None if none say so."""
+    if entry.client != "claude-code" or entry.scope != "project":
+        return None
+    machine = entry.machine
+    user, project = machine.named("CLAUDE_CONFIG_DIR", machine.home / ".claude"), machine.folder / ".claude"
+    for path in map(Path, (project / "settings.local.json", project / "settings.json", user / "settings.json")):
+        with suppress(Unmergeable, ValueError, RecursionError):
+            if entry.name in texts_in((as_table(json.loads(ClientFile(path).text)) or {}).get(_DECLINED)):
+                return path
+    return None
 
 
 def _passed(entry: Entry, openai: OpenAISettings) -> Iterator[Finding]:
