@@ -207,7 +207,7 @@ def program(*arguments: str) -> str:
 def installing(extra: str) -> str:
     """Return how an extra of this package is installed, in words."""
     package = f'"{PROGRAM}[{extra}] @ git+https://github.com/uchimanajet7/openai-responses-mcp"'
-    return f"run pipx install --force {package} (or uv tool install or pip install, without --force)"
+    return f"run `pipx install --force {package}` (or uv tool install or pip install, without --force)"
 
 
 def exhausted(error: BaseException) -> str | None:

@@ -45,6 +45,7 @@ COSTS = (
 )
 # Read by clients, by httpx and by Python's TLS, and none of ours.
 VARIABLES_OF_OTHERS = {
+    "NO_COLOR",
     *("MCP_TIMEOUT", "MCP_TOOL_TIMEOUT"),
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"),
 }

@@ -15,7 +15,7 @@ import trio
 from responses_mcp.commands.clients.codex_table import CodexTable
 from responses_mcp.commands.clients.files import Unmergeable
 from responses_mcp.commands.clients.json_merge import JsonDocument
-from responses_mcp.commands.terminal import StatusLine, say_text
+from responses_mcp.commands.terminal import NAME, StatusLine, say_text, wrapped
 from responses_mcp.errors import UpstreamError
 from responses_mcp.json_types import replace_lone_surrogates
 from responses_mcp.manuals.cancellation import unchecked
@@ -208,6 +208,8 @@ SHORT_SCANS: dict[str, tuple[int, Callable[[str], object]]] = {
     "folding": (2**18, normalise),
     "tokens": (2**18, lambda text: tokens(prepared(text))),
     "reading on a terminal": (2**18, on_a_terminal),
+    "a line on a terminal": (2**14, wrapped),
+    "commands on a terminal": (2**14, lambda text: wrapped(f": {text.replace('a', NAME)}")),
     "words": (2**18, runs),
     "input byte by byte": (2**18, lambda text: feed(text, 1)),
     "input that is too long": (2**18, lambda text: feed(text, 10, 1000)),

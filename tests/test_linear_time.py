@@ -38,6 +38,8 @@ COMPILE_LATER = {
     "manuals.files.exclusion._compiled",
     "settings.forms._used",
     "responses_api.response.sources._dates",
+    "commands.terminal._pieces",
+    "commands.manuals._search",  # words of the question, which are few
 }
 
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from responses_mcp.asking import Watcher, open_answers
 from responses_mcp.commands.asking import COMMAND_LINE, Watch, add_options, run_question
-from responses_mcp.commands.parser import Parser, whole_number
-from responses_mcp.commands.terminal import on_terminal, parser_of, run_command, say_text, show_now
+from responses_mcp.commands.parser import Parser, parser_of, whole_number
+from responses_mcp.commands.terminal import on_terminal, run_command, say_text, show_now
 from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.model import Settings
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import trio
 
-from responses_mcp.commands.parser import Parser
-from responses_mcp.commands.terminal import FAILED, Stop, parser_of, run_command, say
+from responses_mcp.commands.parser import Parser, parser_of
+from responses_mcp.commands.terminal import FAILED, Stop, run_command, say
 from responses_mcp.settings.schema import READ_BY_SERVER
 from responses_mcp.testing import FakeApi, Hang, Json, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient, started_client
@@ -80,7 +80,7 @@ async def _handshake(client: McpClient) -> None:
     tools = (await client.ask("tools/list"))["result"]["tools"]
     say("2. Tools:")
     for tool in tools:
-        say(f"   {tool['name']:<16} {tool['description'].partition('. ')[0].rstrip('.')}.")
+        say(f"   {tool['name']:<16} {tool['description'].partition('. ')[0].rstrip('.')}.", hanging=20)
 
 
 async def _ask(client: McpClient) -> None:

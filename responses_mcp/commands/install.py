@@ -29,13 +29,12 @@ from responses_mcp.commands.clients.files import ClientFile, Unmergeable, as_tab
 from responses_mcp.commands.clients.known import CLIENTS, ENTRY, Machine, secret_variables, this_machine
 from responses_mcp.commands.doctor.configuration import SOURCE, TO_KEEP, is_thrown_away
 from responses_mcp.commands.example_profiles import offer_profiles
-from responses_mcp.commands.parser import Parser, not_blank
+from responses_mcp.commands.parser import Parser, not_blank, parser_of
 from responses_mcp.commands.terminal import (
     NAME,
     WRONG,
     Stop,
     configured,
-    parser_of,
     remark,
     run_command,
     say,
@@ -65,7 +64,6 @@ def build_parser() -> Parser:
         f"{textwrap.fill(f'CLIENT is one of {_KNOWN}.', 80)}\n"
         "Variables that are set are passed on; keys only by name, and never written.",
         epilog=_EXAMPLES,
-        width=20,
     )
     parser.add_argument("client", metavar="CLIENT", nargs="?", choices=tuple(CLIENTS), help=argparse.SUPPRESS)
     what = parser.add_mutually_exclusive_group()
@@ -153,12 +151,12 @@ def _list(options: argparse.Namespace, machine: Machine) -> None:
         if found.client in wanted:
             having.add(found.client)
             judged = verdict(found)
-            say(f"{found.client:<15} {judged.found}{f'; {judged.fix}' if judged.fix else ''}")
+            say(f"{found.client:<15} {judged.found}{f'; {judged.fix}' if judged.fix else ''}", hanging=16)
     unread = [client for client in wanted if CLIENTS[client].dialect is None]
     without = [client for client in wanted if client not in (*having, *unread)]
     for told, clients in (("no entry", without), ("not read", unread)):
         if clients:
-            say(f"{told:<15} {', '.join(clients)}")
+            say(f"{told:<15} {', '.join(clients)}", hanging=16)
 
 
 # What the entry is to be

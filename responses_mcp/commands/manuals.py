@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
@@ -27,6 +28,7 @@ from responses_mcp.commands.terminal import (
     complain,
     configured,
     counted,
+    on_terminal,
     remark,
     run_command,
     say,
@@ -44,6 +46,7 @@ from responses_mcp.manuals.requests import ReadRequest, ScanRequest
 from responses_mcp.manuals.requests.parsing import parse_search
 from responses_mcp.manuals.requests.paths import parts_of
 from responses_mcp.manuals.results.search_results import SearchRow
+from responses_mcp.manuals.search.query import query as query_of
 from responses_mcp.manuals.service import IndexReport, Manuals, open_manuals
 from responses_mcp.settings.model import ManualsSettings, Settings
 
@@ -299,8 +302,9 @@ async def _search(manuals: Manuals, embedder: Embedder | None, opened: _Opened, 
         unsearched = [asdict(each) for each in found.unsearched]
         say_json({"query": request.query, **found.as_json(), "unsearched": unsearched})
         return
+    words = re.compile("|".join(map(re.escape, query_of(query).words)) or "(?!)", re.IGNORECASE)
     for rank, row in enumerate(found.rows, 1):
-        _say_row(rank, row)
+        _say_row(rank, row, words)
     if found.note:
         say(found.note)
     if found.others:
@@ -315,12 +319,13 @@ async def _search(manuals: Manuals, embedder: Embedder | None, opened: _Opened, 
         say(f"Read it: {opened.command('read', f'{best.manual_id}/{best.path}:{best.match_line or best.line}')}")
 
 
-def _say_row(rank: int, row: SearchRow) -> None:
-    say(f"{rank:3}. {row.above} > {row.title}" if row.above else f"{rank:3}. {row.title}")
+def _say_row(rank: int, row: SearchRow, words: re.Pattern[str]) -> None:
+    say(f"{rank:3}. {row.above} > {row.title}" if row.above else f"{rank:3}. {row.title}", most=1, bold=words)
     say(f"     {row.manual_id}/{row.path}:{row.match_line or row.line}  score {row.score:.2f}")
     if row.snippet is not None and row.snippet.text:
-        say(f"     {row.snippet.text}")
-    say()
+        say(f"     {row.snippet.text}", most=2, bold=words)
+    if not on_terminal(sys.stdout):  # where the best hit has to be in sight
+        say()
 
 
 # ls

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 from collections.abc import Callable, Collection, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from functools import partial
+from typing import Any, Final, NoReturn
 
-if TYPE_CHECKING:
-    from responses_mcp.secrets import Redactor
+from responses_mcp.commands.terminal import NAME, on_terminal, wrapped
+from responses_mcp.secrets import Redactor
 
 _OF_SECRET: Final = re.compile(r"(?i)(?:key|token|secret|password|passwd)$")
 _SHORTEST_SECRET: Final = 8  # characters; one that is shorter may be a word of any message
@@ -25,6 +27,12 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit with 2."""
         super().error(keys_out_of(message.split())(message))
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """End the program; the message goes to stderr."""
+        if message is not None and on_terminal(sys.stderr):
+            message = "\n".join(wrapped(message.rstrip())) + "\n"
+        super().exit(status, message)
 
     def add_common_options(self, document: str = "") -> None:
         """Add `--json`, which writes `document`, and `--config`."""
@@ -62,10 +70,19 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
 
 
+def parser_of(command: str, *, description: str, epilog: str, usage: str | None = None) -> Parser:
+    """Return the parser of a command."""
+    return Parser(
+        prog=f"{NAME} {command}",
+        usage=usage,
+        description=description,
+        epilog=epilog,
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, max_help_position=20),
+    )
+
+
 def keys_out_of(words: Sequence[str]) -> Redactor:
     """Return what takes keys out of a message about a command line: one that is set here, or follows `-k` at once."""
-    from responses_mcp.secrets import Redactor  # noqa: PLC0415  # for mistakes alone
-
     redact = Redactor()
     behind = [word[2:].rstrip(";") for word in words if re.match("-[A-Za-z]", word) and redact(word[2:]) != word[2:]]
     values = (value for name, value in os.environ.items() if _OF_SECRET.search(name))

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar, cast
 import trio
 
 from responses_mcp.commands.asking import COMMAND_LINE, Watch, call, question, used_in_words
-from responses_mcp.commands.parser import Parser, not_blank
+from responses_mcp.commands.parser import Parser, not_blank, parser_of
 from responses_mcp.commands.terminal import (
     FAILED,
     INTERRUPTED,
@@ -27,7 +27,6 @@ from responses_mcp.commands.terminal import (
     configured,
     counted,
     on_terminal,
-    parser_of,
     remark,
     run_command,
     say,

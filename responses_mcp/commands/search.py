@@ -8,8 +8,8 @@ from typing import Final
 
 from responses_mcp.asking import SearchResults, Watcher, open_answers
 from responses_mcp.commands.asking import COMMAND_LINE, Watch, add_options, run_question
-from responses_mcp.commands.parser import Parser, whole_number
-from responses_mcp.commands.terminal import counted, parser_of, remark, run_command, say
+from responses_mcp.commands.parser import Parser, parser_of, whole_number
+from responses_mcp.commands.terminal import counted, remark, run_command, say
 from responses_mcp.responses_api.request.arguments import ANY_LANGUAGE, MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
 from responses_mcp.settings.model import Settings
 

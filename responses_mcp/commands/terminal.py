@@ -1,13 +1,11 @@
 """How commands begin, write and end: results go to stdout, remarks and progress to stderr.
 
-Text from outside cannot control a terminal. A character that an encoding lacks is written as an escape.
-Lines are not wrapped: a terminal does that, and a command or a URL can be copied whole. A reader who has seen enough
-(`| head`) is no failure.
+On a terminal lines are wrapped, and text from outside cannot control it. A character that an encoding lacks is written
+as an escape. A reader who has seen enough (`| head`) is no failure.
 """
 
 from __future__ import annotations
 
-import argparse
 import errno
 import json
 import logging
@@ -16,13 +14,12 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any, Final, Self, TextIO
 
-from responses_mcp.commands.parser import Parser
 from responses_mcp.errors import PROGRAM
 from responses_mcp.sanitization import sanitized, sanitized_json
 from responses_mcp.settings import Settings, load_settings
@@ -38,6 +35,12 @@ NAME: Final = PROGRAM
 _GONE: Final = {errno.EPIPE, errno.EINVAL}  # a reader that left; the second is what Windows says
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _CONTROL_IN_TEXT: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_MARK: Final = re.compile(r" *(?:(?:[0-9]+\.|[-|*]) +)?")  # of a list
+_COMMAND: Final = rf"(?:(?<=: )|\()(?>['\"][^'\"]{{1,300}}?{NAME}|[^ ]*?{NAME})[^ ]*+ [-a-z][^;)]*"
+_QUOTED: Final = r"""[(\[]*(?:"[^"]{1,300}"|'[^']{1,300}'|`[^`]{1,300}`)"""
+_JAPANESE: Final = "\u2e80-\u9fff\uac00-\ud7a3\uff00-\uffef"
+# A character between which and the next one a line may end, with the signs that belong to it; or a word.
+_WIDE: Final = re.compile(f" *(?:[（「『【]*[{_JAPANESE}][、。，．：；？！）」』】ー]*|[^{_JAPANESE}]+)")
 
 
 class Stop(Exception):  # not always an error
@@ -51,17 +54,6 @@ class Stop(Exception):  # not always an error
         self.sentences = sentences
         self.code = code
         self.details = details or {}
-
-
-def parser_of(command: str, *, description: str, epilog: str, usage: str | None = None, width: int = 20) -> Parser:
-    """Return the parser of a command; help texts begin at column `width` at most."""
-    return Parser(
-        prog=f"{NAME} {command}",
-        usage=usage,
-        description=description,
-        epilog=epilog,
-        formatter_class=partial(argparse.RawDescriptionHelpFormatter, max_help_position=width),
-    )
 
 
 def run_command(work: Callable[[], int | None], *, as_json: bool = False) -> int:
@@ -124,9 +116,20 @@ def configured(environ: Mapping[str, str], config_path: str | None, **more: Any)
     return loaded.settings
 
 
-def say(line: str = "") -> None:
-    """Write a line of the result, with control characters replaced."""
-    write(sanitized(_CONTROL.sub("\ufffd", line)) + "\n")
+def say(
+    line: str = "", *, hanging: int | None = None, most: int | None = None, bold: re.Pattern[str] | None = None
+) -> None:
+    """Write a line of the result, with control characters replaced.
+
+    On a terminal it is continued at the column `hanging`, takes `most` lines, and what `bold` finds is in bold.
+    """
+    line = sanitized(_CONTROL.sub("\ufffd", line))
+    if on_terminal(sys.stdout):
+        line = "\n".join(wrapped(line, hanging, most))
+        has_styles = os.environ.get("TERM") != "dumb" and (os.name != "nt" or "WT_SESSION" in os.environ)
+        if bold is not None and has_styles and not os.environ.get("NO_COLOR"):
+            line = bold.sub("\x1b[1m\\g<0>\x1b[0m", line)
+    write(f"{line}\n")
 
 
 def say_text(text: str) -> None:
@@ -168,7 +171,8 @@ def _unwritten(error: OSError) -> Stop:
 
 def remark(sentence: str, *, begin: str = "") -> None:
     """Write a sentence to stderr, after `begin`; a stderr that is closed or fails is ignored."""
-    _to_stderr(f"{begin}{_CONTROL.sub(' ', sentence)}\n")
+    line = _CONTROL.sub(" ", sentence)
+    _to_stderr(begin + ("\n".join(wrapped(line)) if on_terminal(sys.stderr) else line) + "\n")
 
 
 def complain(sentence: str, *, begin: str = "") -> None:
@@ -202,6 +206,45 @@ def counted(number: int, thing: str, ending: str = "s") -> str:
 def columns(text: str) -> int:
     """Return how wide a terminal shows a text: most characters of Japanese take two columns."""
     return sum(0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in "WF") for each in text)
+
+
+def wrapped(text: str, hanging: int | None = None, most: int | None = None) -> list[str]:
+    """Return the lines in which a text fits a terminal, `most` of them, the last one with a mark if there are more.
+
+    Further lines begin at the column `hanging`, or below the text of the first. Words, URLs, paths and commands are not
+    broken, even if they are longer than a line; but with `most` no line is.
+    """
+    width = shutil.get_terminal_size().columns
+    mark = _MARK.match(text)
+    indent = min(len(mark[0]) if mark and hanging is None else hanging or 0, width // 3)
+    lines = [""]
+    for piece in _pieces(text):
+        if columns(lines[-1]) > indent and columns(lines[-1] + piece) > width:
+            lines.append(" " * indent)
+            piece = piece.lstrip(" ")  # noqa: PLW2901
+        lines[-1] += piece
+    shown = [cut(line, width) for line in lines[:most]] if most else lines
+    if len(shown) < len(lines):
+        shown[-1] = f"{cut(shown[-1], width - 1)}…"
+    return shown
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield what of a text stays on one line, each with the blanks before it."""
+    known = (each for each in (*os.environ.values(), *sys.argv) if " " in each and Path(each).is_absolute())
+    whole = re.compile(f" *(?:(?:{'|'.join((_COMMAND, _QUOTED, *map(re.escape, known)))}|[^ ])[^ ]*)")
+    for word in whole.findall(text):
+        yield from [word] if word.isascii() or re.search(r"[/\\]", word) else _WIDE.findall(word)
+
+
+def cut(text: str, most: int) -> str:
+    """Return as much of a text as fits into so many columns."""
+    wide = 0
+    for at, each in enumerate(text):
+        wide += columns(each)
+        if wide > most:
+            return text[:at]
+    return text
 
 
 def on_terminal(stream: TextIO | None) -> bool:
@@ -239,9 +282,8 @@ class StatusLine:
         """Show a text in place of the one before."""
         if not self._on:
             return
-        text = sanitized(_CONTROL.sub(" ", text[: shutil.get_terminal_size().columns - 1]))
-        while columns(text) >= shutil.get_terminal_size().columns:  # a full line would make some terminals scroll
-            text = text[:-1]
+        most = shutil.get_terminal_size().columns - 1  # a full line would make some terminals scroll
+        text = cut(sanitized(_CONTROL.sub(" ", text[:most])), most)
         wide = columns(text)
         # Blanks, because not every terminal knows how to erase a line.
         _to_stderr("\r" + text + " " * max(self._shown - wide, 0))

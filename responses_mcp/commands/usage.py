@@ -8,14 +8,13 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
 
-from responses_mcp.commands.parser import Parser, whole_number
+from responses_mcp.commands.parser import Parser, parser_of, whole_number
 from responses_mcp.commands.terminal import (
     WRONG,
     Stop,
     columns,
     configured,
     counted,
-    parser_of,
     run_command,
     say,
     say_json,

@@ -22,6 +22,7 @@ from responses_mcp.commands.doctor.handshake import check_handshake, shake_hands
 from responses_mcp.commands.doctor.model_ends import announced_end, check_models
 from responses_mcp.commands.doctor.network import Way, ask_for_models
 from responses_mcp.commands.findings import Finding
+from responses_mcp.commands.terminal import columns
 from responses_mcp.research.runs_file import Row, RunsFile
 from responses_mcp.settings import OpenAISettings, Profile, load_settings
 from responses_mcp.settings.model import LimitSettings
@@ -309,7 +310,7 @@ async def test_what_embeddings_send_and_where_is_told(
     report = await examine("--offline", **given, MANUALS_EMBEDDINGS_BASE_URL="https://vectors.example/v1")
     report.line("ok", "embeddings", "each search are sent to https://vectors.example/v1/embeddings", "OPENAI_API_KEY")
     for there, line in (
-        (None, ("warn", "embeddings", 'run pipx install --force "openai-responses-mcp[semantic] @ git+https://')),
+        (None, ("warn", "embeddings", 'run `pipx install --force "openai-responses-mcp[semantic] @ git+https://')),
         (object(), ("ok", "embeddings", "on this machine; nothing is sent")),
     ):
         monkeypatch.setattr("responses_mcp.commands.doctor.configuration.find_spec", lambda _, there=there: there)
@@ -639,6 +640,19 @@ async def test_on_a_terminal_it_ends_with_what_is_wrong_and_counts_the_rest(exam
     marks = [mark for line in report.shown[:-1] if (mark := line.partition(" ")[0]) in ("ok", "skip", "warn", "FAIL")]
     assert (marks, marks[-1]) == (sorted(marks, key=["skip", "warn", "FAIL"].index), "FAIL")
     assert "Fix: " in report.line("FAIL", "key")
+
+
+async def test_lines_fit_a_terminal_with_names_in_japanese_too_but_for_what_is_copied(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    root = tmp_path / "手引き"
+    (root / "就業規則").mkdir(parents=True)
+    given = {"MANUALS_ROOT": str(root), "OPENAI_API_KEY": "YOUR_KEY", "MODEL_ANSWER": "o3"}
+    report = await examine("--offline", "--all", terminal=True, **given)
+    begun = [line for line in report.shown if columns(line) > 80 and not re.search("[\"'/\\\\]", line)]
+    assert begun == []
+    assert any(line.startswith(" " * 19 + "Fix: ") for line in report.shown)
+    assert any(re.match(" {19}(?!Fix)", line) for line in report.shown)
 
 
 # The command line

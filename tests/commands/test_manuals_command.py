@@ -321,6 +321,30 @@ def test_find_shows_rank_title_place_and_text_and_how_to_read_on(manuals: Comman
     assert lines[-2:] == ["", "Read it: openai-responses-mcp manuals read guide/auth/tokens.md:5"]
 
 
+def test_a_terminal_of_24_lines_shows_the_best_of_many_hits_with_the_words_in_bold(
+    manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(9):
+        write(root / f"book/{number}.md", f"# Widgets {number}\n\n{'A widget is a part of a machine. ' * 20}\n")
+    find = ("find", "what is a widget?", "--manual", "book")
+    everything = output(manuals(*find)).splitlines()
+    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
+    for name, value in {"COLUMNS": "80", "TERM": "xterm", "NO_COLOR": "", "WT_SESSION": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert manuals(*find)[0] == 0
+    plain = re.sub(r"\x1b\[[01]m", "", terminal.text).splitlines()
+    assert "\x1b[1mwidget\x1b[0m is a part" in terminal.text
+    assert plain[0] == everything[0]
+    assert [line[:4] for line in plain if re.match(r" +\d\. ", line)] == [f"{rank:3}." for rank in range(1, 6)]
+    assert len(plain) < 24
+    assert max(map(columns, plain)) <= 80
+    assert plain[3].endswith("…")
+    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert manuals(*find)[0] == 0
+    assert terminal.text.splitlines() == plain
+
+
 @pytest.mark.parametrize("name", ["the file.md", "-rf.md"])
 def test_what_find_tells_to_read_can_be_read_as_it_stands(manuals: Command, tmp_path: Path, name: str) -> None:
     write(tmp_path / "my library/a b" / name, "# One\n\nSomething about widgets.\n")

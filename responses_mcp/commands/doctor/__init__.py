@@ -24,13 +24,12 @@ from responses_mcp.commands.doctor.handshake import check_handshake, shake_hands
 from responses_mcp.commands.doctor.model_ends import check_models
 from responses_mcp.commands.doctor.network import ask_for_models, check_surroundings
 from responses_mcp.commands.findings import Finding, Tell, fail_by, ok, skip, warn
-from responses_mcp.commands.parser import Parser
+from responses_mcp.commands.parser import Parser, parser_of
 from responses_mcp.commands.terminal import (
     FAILED,
     StatusLine,
     Stop,
     on_terminal,
-    parser_of,
     run_command,
     say,
     say_json,
@@ -192,9 +191,9 @@ async def _network(loaded: LoadedSettings, tell: Tell, *, offline: bool) -> Mapp
 
 
 def _say(finding: Finding) -> None:
-    say(f"{finding.status:<4} {finding.check + ':':<13} {finding.found}.")
+    say(f"{finding.status:<4} {finding.check + ':':<13} {finding.found}.", hanging=_INDENT)
     if finding.fix is not None:
-        say(f"{'':<{_INDENT}}Fix: {finding.fix}{'' if finding.fix.endswith('?') else '.'}")
+        say(f"{'':<{_INDENT}}Fix: {finding.fix}{'' if finding.fix.endswith('?') else '.'}", hanging=_INDENT)
     show_now()
 
 
