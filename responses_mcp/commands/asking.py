@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import locale
 import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Final, TypeVar
 
 import trio
@@ -99,12 +98,9 @@ def _read_stdin() -> str:
         raise Stop(f"stdin cannot be read ({error.strerror}).") from error
     if len(data) > _MOST_STDIN:
         raise Stop("stdin has more than 1 MiB; pass the part that matters.")
-    for encoding in ("utf-8-sig", locale.getencoding()):  # the second is what programs of Windows write
+    with suppress(UnicodeDecodeError):
         if b"\0" not in data:
-            try:
-                return data.decode(encoding).rstrip()
-            except UnicodeDecodeError:
-                continue
+            return data.decode("utf-8-sig").rstrip()
     raise Stop("stdin is not text in UTF-8; save it as UTF-8 first.", code=WRONG)
 
 

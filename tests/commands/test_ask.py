@@ -156,14 +156,6 @@ async def test_a_terminal_is_read_only_if_it_is_asked_for(
     assert asked(api) == "Why?"
 
 
-async def test_text_that_is_not_utf_8_is_read_as_the_system_writes_it(
-    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("locale.getencoding", lambda: "cp932")
-    assert (await command("ask", stdin="天気は？".encode("cp932")))[0] == 0
-    assert asked(api) == "天気は？"
-
-
 @pytest.mark.parametrize(
     ("arguments", "data", "code", "said"),
     [
@@ -179,13 +171,11 @@ async def test_stdin_that_cannot_be_sent_is_refused(  # noqa: PLR0917
     api: FakeApi,
     command: Command,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],
     data: bytes,
     code: int,
     said: str,
 ) -> None:
-    monkeypatch.setattr("locale.getencoding", lambda: "utf-8")
     (tmp_path / "text").write_bytes(data)
     assert await command("ask", *arguments, stdin=tmp_path / "text") == (code, "", f"openai-responses-mcp: {said}\n")
     assert api.requests == []
