@@ -12,12 +12,12 @@ from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import trio
 
 from responses_mcp.commands.embedding import embed
-from responses_mcp.commands.parser import Parser, no_command, whole_number
+from responses_mcp.commands.parser import Parser, no_command, parser_of, whole_number
 from responses_mcp.commands.terminal import (
     FAILED,
     NAME,
@@ -25,7 +25,6 @@ from responses_mcp.commands.terminal import (
     StatusLine,
     Stop,
     columns,
-    complain,
     configured,
     counted,
     on_terminal,
@@ -66,7 +65,6 @@ _WHY: Final = {  # of the reasons that do not say it themselves
     "GB18030 or Windows-1252; save it as UTF-8",
     "time_budget": "the search ran out of time; run 'manuals index' first",
 }
-_COMMANDS: Final = ("index", "find", "read", "ls")
 
 
 class _Opened:
@@ -111,21 +109,19 @@ class _Opened:
 
 def run(argv: Sequence[str]) -> int:
     """Run the command and return the exit code."""
-    parser = build_parser()
-    if not argv or argv[0] not in {*_COMMANDS, "-h", "--help"}:
-        parser.error(no_command(argv[0], _COMMANDS) if argv else f"COMMAND is missing: {', '.join(_COMMANDS)}")
-    options, rest = parser.parse_known_args(argv)
-    if any(word.startswith("-") for word in rest) or (rest and options.command != "find"):
-        options.own.refuse(rest)
-    options.rest = rest  # words of a query that stand behind an option
-    return run_command(lambda: _run(options), as_json=options.json)
+    name = argv[0] if argv else ""
+    if name not in _COMMANDS:
+        parser = build_parser()
+        parser.parse_known_args(argv)  # which may ask for help
+        parser.error(no_command(name, _COMMANDS) if name else f"COMMAND is missing: {', '.join(_COMMANDS)}")
+    options = _parser_of(name).parse_words(argv[1:])
+    return run_command(lambda: _run(options, _COMMANDS[name].work), as_json=options.json)
 
 
-def _run(options: argparse.Namespace) -> int | None:
+def _run(options: argparse.Namespace, work: Callable[[_Opened], None]) -> None:
     opened = _Opened(_settings(options), options)
     try:
-        code: int | None = options.work(opened)
-        return code
+        work(opened)
     except EmbeddingFailed as error:
         raise Stop(f"{error} Finished sections are kept; run the command again to continue.") from error
     except ManualsError as error:
@@ -148,16 +144,16 @@ def _settings(options: argparse.Namespace) -> Settings:
     return settings
 
 
-def _with_manuals(opened: _Opened, work: Callable[[Manuals, Embedder | None], Awaitable[int | None]]) -> int | None:
-    async def working() -> int | None:
+def _with_manuals(opened: _Opened, work: Callable[[Manuals, Embedder | None], Awaitable[None]]) -> None:
+    async def working() -> None:
         async with AsyncExitStack() as stack:
             embedder = open_embedder(opened.settings)
             if embedder is not None:
                 await stack.enter_async_context(aclosing(embedder))
             manuals = await stack.enter_async_context(open_manuals(opened.settings.manuals, embedder=embedder))
-            return await work(manuals, embedder)
+            await work(manuals, embedder)
 
-    return trio.run(working)
+    trio.run(working)
 
 
 def _about_links(root: str) -> list[str]:
@@ -169,54 +165,42 @@ def _about_links(root: str) -> list[str]:
 # index
 
 
-def _index(opened: _Opened) -> int | None:
+def _index(opened: _Opened) -> None:
     settings, options = opened.settings.manuals, opened.options
     if options.forget:
         _forget(opened)
-        return None
-    why = "there is no folder for caches; set manuals.index_dir" if settings.index_dir is None else None
+        return
     if options.embed and settings.embeddings.provider == "none":
         raise Stop(
             "--embed needs a provider of vectors; set manuals.embeddings.provider (MANUALS_EMBEDDINGS_PROVIDER) to api "
             "or wordllama.",
             code=WRONG,
         )
-    if options.embed and why is not None:
-        raise Stop(f"--embed: vectors cannot be kept, because the index is in memory only ({why}).", code=WRONG)
-    return _with_manuals(opened, lambda manuals, _: _update(manuals, opened, why))
+    if options.embed and settings.index_dir is None:
+        raise Stop("--embed: vectors cannot be kept, because the index is in memory only.", code=WRONG)
+    _with_manuals(opened, lambda manuals, _: _update(manuals, opened))
 
 
-async def _update(manuals: Manuals, opened: _Opened, why: str | None) -> int | None:
+async def _update(manuals: Manuals, opened: _Opened) -> None:
     options = opened.options
     reports: list[IndexReport] = []
-    errors: list[str] = []
-    for name in options.manual or opened.names():
-        try:
-            with StatusLine() as status:
-                report = await manuals.index(name, on_progress=partial(_show_progress, status, name))
-        except ManualsError as error:  # the others can be indexed
-            errors.append(opened.told(error))
-            complain(errors[-1])
-            continue
-        reports.append(report)
+    for name in map(_manual, options.words or opened.names()):
+        with StatusLine() as status:
+            reports.append(await manuals.index(name, on_progress=partial(_show_progress, status, name)))
         if not options.json:
-            _say_report(report)
+            _say_report(reports[-1])
     filled: dict[str, Any] = {}
-    if options.embed and reports:
-        names = [report.manual_id for report in reports]
-        filled["embeddings"] = await embed(manuals, opened.settings, names, options)
-    why = next((report.in_memory for report in reports if report.in_memory), why)
+    if options.embed:
+        filled["embeddings"] = await embed(manuals, opened.settings, [each.manual_id for each in reports], options)
+    in_memory = opened.settings.manuals.index_dir is None or any(report.in_memory for report in reports)
+    path = None if in_memory else str(_index_file(opened.settings.manuals))
     if options.json:
         shown = [{**asdict(report), "seconds": round(report.seconds, 3)} for report in reports]
         for each in shown:
             del each["in_memory"]
-        index = {"path": None if why else str(_index_file(opened.settings.manuals)), "in_memory": why}
-        say_json({"manuals": shown, "index": index, **({"errors": errors} if errors else {}), **filled})
-    elif why is None and reports:
-        say(f"The index is in {_index_file(opened.settings.manuals)}.")
-    elif reports:
-        say(f"The index was in memory only and was not saved ({why}).")
-    return FAILED if errors else None
+        say_json({"manuals": shown, "index": path, **filled})
+    else:
+        say("The index was in memory only and was not saved." if path is None else f"The index is in {path}.")
 
 
 def _show_progress(status: StatusLine, name: str, done: int, total: int) -> None:
@@ -243,7 +227,7 @@ def _why(reason: str) -> str:
 
 def _forget(opened: _Opened) -> None:
     """Remove the index, also those that earlier versions made of the same manuals, and the vectors."""
-    if opened.options.manual:
+    if opened.options.words:
         raise Stop("--forget removes the index of all manuals; leave out MANUAL.", code=WRONG)
     removed: list[str] = []
     if opened.settings.manuals.index_dir is not None:
@@ -275,13 +259,13 @@ def _index_file(settings: ManualsSettings) -> Path:
 # find
 
 
-def _find(opened: _Opened) -> int | None:
-    query = " ".join([*opened.options.query, *opened.options.rest])
+def _find(opened: _Opened) -> None:
+    query = " ".join(opened.options.words)
     if not query.strip():
         raise Stop("QUERY is blank; say what to look for.", code=WRONG)
     if not opened.options.manual:
         opened.names()
-    return _with_manuals(opened, lambda manuals, embedder: _search(manuals, embedder, opened, query))
+    _with_manuals(opened, lambda manuals, embedder: _search(manuals, embedder, opened, query))
 
 
 async def _search(manuals: Manuals, embedder: Embedder | None, opened: _Opened, query: str) -> None:
@@ -331,31 +315,25 @@ def _say_row(rank: int, row: SearchRow, words: re.Pattern[str]) -> None:
 # ls
 
 
-def _ls(opened: _Opened) -> int | None:
-    manual, path = _place(opened.options.place)
+def _ls(opened: _Opened) -> None:
+    manual, path = _place(opened.options.words)
     if manual:
         _list_folder(opened, manual, path)
-        return None
+        return
     rows: list[tuple[str, int, Counter[str]]] = []
-    errors: list[str] = []
     for name in opened.names():
         others: Counter[str] = Counter()
-        try:
-            rows.append((name, sum(1 for _ in opened.folder.walk(name, unchecked, {}, others=others)), others))
-        except ManualsError as error:  # the others can be listed
-            errors.append(opened.told(error))
-            complain(errors[-1])
+        rows.append((name, sum(1 for _ in opened.folder.walk(name, unchecked, {}, others=others)), others))
     if opened.options.json:
         shown = [{"manual_id": name, "files": files, "not_served": dict(others)} for name, files, others in rows]
-        say_json({"manuals": shown, **({"errors": errors} if errors else {})})
-    else:
-        wide = max((columns(name) for name, *_ in rows), default=0)
-        for name, files, others in rows:
-            told = "; ".join(filter(None, (counted(files, "file"), in_words(others))))
-            say(f"{name}{' ' * (wide - columns(name))}  {told}")
-        for sentence in _about_links(opened.root):
-            remark(sentence)
-    return FAILED if errors else None
+        say_json({"manuals": shown})
+        return
+    wide = max((columns(name) for name, *_ in rows), default=0)
+    for name, files, others in rows:
+        told = "; ".join(filter(None, (counted(files, "file"), in_words(others))))
+        say(f"{name}{' ' * (wide - columns(name))}  {told}")
+    for sentence in _about_links(opened.root):
+        remark(sentence)
 
 
 def _list_folder(opened: _Opened, manual: str, path: str) -> None:
@@ -373,13 +351,13 @@ def _list_folder(opened: _Opened, manual: str, path: str) -> None:
 # read
 
 
-def _read(opened: _Opened) -> int | None:
-    options = opened.options
-    manual, path = _place(options.place)
+def _read(opened: _Opened) -> None:
+    manual, path = _place(opened.options.words)
     if not path:
-        options.own.error(f"PATH is missing; 'manuals ls {manual}' lists the files of {manual}")
+        listing = opened.command("ls", *filter(None, [manual]))
+        raise Stop(f"PATH is missing; see what there is: {listing}", code=WRONG)
     path, line = (found[1], int(found[2])) if (found := _PATH_AND_LINE.fullmatch(path)) else (path, None)
-    return _with_manuals(opened, lambda manuals, _: _show(manuals, options, manual, path, line))
+    _with_manuals(opened, lambda manuals, _: _show(manuals, opened.options, manual, path, line))
 
 
 def _place(words: Sequence[str]) -> tuple[str, str]:
@@ -434,76 +412,89 @@ def _say_read(text: str, replaced: int) -> None:
 # The command line
 
 
-def build_parser() -> Parser:
-    """Return the parser of this command, with those of its own commands in it."""
-    form = partial(argparse.RawDescriptionHelpFormatter, max_help_position=20)
-    shared = Parser(add_help=False)
-    shared.add_argument("--root", metavar="DIR", help="folder of manuals, instead of the configured one")
-    shared.add_common_options("with all details")
-    parser = Parser(
-        prog=f"{NAME} manuals",
-        description="Search and read a folder of manuals, as the manual_* tools do.",
-        epilog=_examples("ls guide auth", 'find "How long is a token valid?"', "read guide/auth/tokens.md:57"),
-        formatter_class=form,
-    )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+class _Command(NamedTuple):
+    """One of the commands: what it takes, what it does, and what its help says of that."""
 
-    def command(usage: str, work: Callable[[_Opened], int | None], summary: str, more: str, *examples: str) -> Parser:
-        name, _, arguments = usage.partition(" ")
-        parser = commands.add_parser(
-            name,
-            usage=f"%(prog)s {arguments} [options]",
-            help=summary,
-            description=f"{summary[0].upper()}{summary[1:]}. {more}",
-            epilog=_examples(*examples),
-            parents=[shared],
-            formatter_class=form,
-        )
-        parser.set_defaults(work=work, own=parser)
-        return parser
+    work: Callable[[_Opened], None]
+    arguments: str
+    words: str
+    summary: str
+    more: str
+    examples: tuple[str, ...]
 
-    index = command(
-        "index [MANUAL ...]",
+
+_COMMANDS: Final = {
+    "index": _Command(
         _index,
+        "[MANUAL ...]",
+        "which ones (default: all)",
         "bring the index of manuals up to date",
         "Searches do that too.\nCtrl-C keeps what is done; the next run goes on from there.",
-        "index --root ~/manuals",
-    )
-    index.add_argument("manual", metavar="MANUAL", nargs="*", type=_manual, help="which ones (default: all)")
-    index.add_argument("--forget", action="store_true", help="remove the index from the disk instead")
-    index.add_argument("--embed", action="store_true", help="then make the vectors that manuals.embeddings asks for")
-    index.add_argument("--yes", action="store_true", help="make them, whatever they cost")
-    find = command(
-        "find QUERY",
+        ("index --root ~/manuals",),
+    ),
+    "find": _Command(
         _find,
+        "QUERY",
+        "what to look for: a question, or words",
         "search manuals",
         "The sections that fit best come first.\nPut -- before words that begin with -.",
-        'find "How long is a token valid?"',
-        'find "rotate keys" --manual guide --limit 3',
-    )
-    find.add_argument("query", metavar="QUERY", nargs="+", help="what to look for: a question, or words")
-    find.add_argument("--manual", metavar="ID", action="append", type=_manual, help="search this one (default: all)")
-    find.add_argument("--path", metavar="PATH", default="", help="search this folder or file of the manuals")
-    limit = f"hits, 1 to {_MOST_HITS} (default {_HITS})"
-    find.add_argument("--limit", metavar="N", type=whole_number(1, _MOST_HITS), default=_HITS, help=limit)
-    read = command(
-        "read PLACE",
+        ('find "How long is a token valid?"', 'find "rotate keys" --manual guide --limit 3'),
+    ),
+    "read": _Command(
         _read,
+        "PLACE",
+        "manual and path, as 'find' shows them: guide/auth/tokens.md:57, or guide auth/tokens.md",
         "show a section of a manual",
         "JSON is shown from the line on, or from its start.",
-        "read guide/auth/tokens.md:57",
-    )
-    place = "manual and path, as 'find' shows them: guide/auth/tokens.md:57, or guide auth/tokens.md"
-    read.add_argument("place", metavar="PLACE", nargs="+", help=place)
-    read.add_argument("--all", action="store_true", help="the whole file, or all of it from the line on")
-    listing = command(
-        "ls [MANUAL [FOLDER]]",
+        ("read guide/auth/tokens.md:57",),
+    ),
+    "ls": _Command(
         _ls,
+        "[MANUAL [FOLDER]]",
+        "a manual, or a folder in it (default: list all)",
         "list the manuals, or what is in one",
         "Counts the files, and those that are not served.",
-        "ls guide auth",
+        ("ls guide auth",),
+    ),
+}
+
+
+def build_parser() -> Parser:
+    """Return the parser of this command, whose help lists its own commands."""
+    commands = "".join(f"  {name:<7} {command.summary}\n" for name, command in _COMMANDS.items())
+    examples = _examples(*(command.examples[0] for command in _COMMANDS.values()))
+    return parser_of(
+        "manuals",
+        usage="%(prog)s COMMAND [options]",
+        description="Search and read a folder of manuals, as the manual_* tools do.",
+        epilog=f"commands:\n{commands}\n{examples}",
     )
-    listing.add_argument("place", metavar="MANUAL", nargs="*", help="a manual, or a folder in it (default: list all)")
+
+
+def _parser_of(name: str) -> Parser:
+    said = _COMMANDS[name]
+    parser = parser_of(
+        f"manuals {name}",
+        usage=f"%(prog)s {said.arguments} [options]",
+        description=f"{said.summary[0].upper()}{said.summary[1:]}. {said.more}",
+        epilog=_examples(*said.examples),
+    )
+    parser.add_argument("words", metavar=said.arguments.strip("[]").split()[0], nargs="*", help=said.words)
+    parser.add_argument("--root", metavar="DIR", help="folder of manuals, instead of the configured one")
+    parser.add_common_options("with all details")
+    if name == "index":
+        parser.add_argument("--forget", action="store_true", help="remove the index from the disk instead")
+        told = "then make the vectors that manuals.embeddings asks for"
+        parser.add_argument("--embed", action="store_true", help=told)
+        parser.add_argument("--yes", action="store_true", help="make them, whatever they cost")
+    elif name == "find":
+        told = "search this one (default: all)"
+        parser.add_argument("--manual", metavar="ID", action="append", type=_manual, help=told)
+        parser.add_argument("--path", metavar="PATH", default="", help="search this folder or file of the manuals")
+        limit = f"hits, 1 to {_MOST_HITS} (default {_HITS})"
+        parser.add_argument("--limit", metavar="N", type=whole_number(1, _MOST_HITS), default=_HITS, help=limit)
+    elif name == "read":
+        parser.add_argument("--all", action="store_true", help="the whole file, or all of it from the line on")
     return parser
 
 
