@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from subprocess import DEVNULL
@@ -24,11 +23,9 @@ from responses_mcp.commands.doctor.network import Way, ask_for_models
 from responses_mcp.commands.findings import Finding
 from responses_mcp.commands.terminal import columns
 from responses_mcp.research.runs_file import Row, RunsFile
-from responses_mcp.settings import OpenAISettings, Profile, load_settings
-from responses_mcp.settings.model import LimitSettings
+from responses_mcp.settings import OpenAISettings, Profile
 from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.testing import Error, Hang, Json, Reply, open_fake_api
-from responses_mcp.usage.meter import Caller, Meter
 from tests.commands.online import Terminal
 from tests.processes import COMMAND, environment
 from tests.responses_api.http.network import (
@@ -202,7 +199,6 @@ async def test_the_real_server_shakes_hands_with_the_configuration_that_was_give
     report.line("ok", "exit")
     report.line("ok", "config", config)
     report.line("ok", "manuals", "has 1 manual.")
-    report.line("ok", "index")
     assert report.code == 0
 
 
@@ -271,18 +267,13 @@ async def test_what_is_wrong_here_is_told_offline_with_its_cure(
             {"MANUALS_ROOT": "none"},
             ("warn", "manuals", "has 0 manuals, and no file", "Fix: put manuals there"),
         ),
-        ({"MANUALS_ROOT": "manuals", "MANUALS_INDEX_DIR": "file"}, ("warn", "index", "cannot be", "Fix: make it a")),
         (
             {"MCP_TOOLSETS": "answer,research", "RESEARCH_STATE_DIR": "file/state"},
             ("FAIL", "state", "cannot be written to", "RESEARCH_STATE_DIR"),
         ),
-        *(
-            ({f"LIMITS_{name}": "0", "USAGE_LEDGER": "1"}, ("FAIL", "limits", f"(LIMITS_{name}) is 0", "raise it, or"))
-            for name in ("SESSION_CALLS", "SESSION_TOKENS", "SESSION_COST_USD", "DAY_COST_USD")
-        ),
     ],
 )
-async def test_a_folder_or_a_limit_that_is_of_no_use_is_told(
+async def test_a_folder_that_is_of_no_use_is_told(
     examine: Doctor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, environ: dict[str, str], line: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -316,19 +307,6 @@ async def test_what_embeddings_send_and_where_is_told(
         monkeypatch.setattr("responses_mcp.commands.doctor.configuration.find_spec", lambda _, there=there: there)
         report = await examine("--offline", **given | {"MANUALS_EMBEDDINGS_PROVIDER": "wordllama"})
         report.line(*line)
-
-
-async def test_a_limit_of_the_day_that_is_used_up_is_a_failure(examine: Doctor, tmp_path: Path) -> None:
-    settings = load_settings(
-        {"LIMITS_DAY_COST_USD": "0.01", "USAGE_LEDGER": "1", "RESEARCH_STATE_DIR": str(tmp_path / "state")}
-    ).settings
-    meter = Meter(replace(settings, limits=LimitSettings(day_cost_usd=9.0)))
-    async with meter.call(Caller("answer"), settings.model_profiles["answer"]) as bill:
-        bill.sending()
-        bill.maybe_billed()
-    given = {"LIMITS_DAY_COST_USD": "0.01", "USAGE_LEDGER": "1", "RESEARCH_STATE_DIR": str(tmp_path / "state")}
-    report = await examine("--offline", **given)
-    report.line("FAIL", "limits", "of $0.01 (limits.day_cost_usd) are spent today", "wait until 0:00 UTC")
 
 
 async def test_how_many_runs_go_on_at_the_api_is_told(examine: Doctor, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from responses_mcp import __version__
 from responses_mcp.commands.clients.entries import Entry
 from responses_mcp.commands.clients.known import this_executable
-from responses_mcp.commands.doctor.spending import can_be_written, check_spending
+from responses_mcp.commands.doctor.state import check_state
 from responses_mcp.commands.example_profiles import has_profiles
 from responses_mcp.commands.findings import Finding, fail, of_sentence, ok, warn
 from responses_mcp.commands.terminal import NAME, counted
@@ -28,7 +28,7 @@ from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.request.payload import effort_and_verbosity
 from responses_mcp.settings.address import is_loopback
 from responses_mcp.settings.load import LoadedSettings
-from responses_mcp.settings.model import ManualsSettings, OpenAISettings, Profile, Settings
+from responses_mcp.settings.model import OpenAISettings, Profile, Settings
 
 _SECTIONS: Final = {"openai.base_url": "base_url", "openai.headers_env": "headers", "manuals.": "manuals"}
 
@@ -78,7 +78,7 @@ def check_configuration(
     openai, root = settings.openai, settings.manuals.root
     yield _key(openai, entry, entries, manuals=root is not None)
     if not has_profiles(settings):
-        cure = f"'{program()} install --write --profiles' writes a profile for each"
+        cure = f"'{program()} install CLIENT --write --profiles' writes a profile for each"
         yield ok("profiles", f"answer_quick and answer_detailed use the profile of answer; {cure}")
     if sent := [f"{name} {_sent(profile)}" for name, profile in settings.model_profiles.items()]:
         yield ok("sent", "; ".join(sent))
@@ -87,13 +87,12 @@ def check_configuration(
         yield ok("headers", f"also sent: {names}; the values are not shown")
     if not any(finding.check == "base_url" for finding in findings):
         yield _address(openai, loaded.sources.get("openai.base_url", "default"))
-    yield from check_spending(settings)
+    yield from check_state(settings)
     if root is not None:
         if os.path.isdir(root):  # noqa: PTH112  # raises nothing; one that is missing is a warning of the configuration
             yield from _manuals(root)
             if "manuals" not in settings.toolsets:
                 yield warn("manuals", "server.toolsets lacks manuals, so no client sees them", "add manuals to it")
-            yield _index(settings.manuals)
         yield from _embeddings(settings)
 
 
@@ -177,16 +176,6 @@ def _manuals(root: str) -> Iterator[Finding]:
         yield ok("manuals", told)
     else:
         yield warn("manuals", f"{told}, and no file of a served format", "put manuals there, such as .md files")
-
-
-def _index(settings: ManualsSettings) -> Finding:
-    """Say where the index is kept, and whether that can be."""
-    if settings.index_dir is None:
-        return ok("index", "kept in memory only")
-    if can_be_written(Path(settings.index_dir)):
-        return ok("index", f"kept in {settings.index_dir}")
-    told = f"{settings.index_dir} cannot be written to, so each server builds its own index in memory"
-    return warn("index", told, "make it a folder that you may write to, or set manuals.index_dir (MANUALS_INDEX_DIR)")
 
 
 def _embeddings(settings: Settings) -> Iterator[Finding]:
