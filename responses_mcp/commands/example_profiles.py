@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from responses_mcp.commands.clients.known import Machine
-from responses_mcp.commands.terminal import Stop, remark, say, write
+from responses_mcp.commands.terminal import Stop, remark, say
 from responses_mcp.settings import Settings
 from responses_mcp.settings.load import FILE, FOLDER, load_settings
 
@@ -19,11 +19,11 @@ def has_profiles(settings: Settings) -> bool:
     return bool({"answer_detailed", "answer_quick"} & settings.model_profiles.keys())
 
 
-def offer_profiles(machine: Machine, config: PurePath | None, *, writing: bool, shown: bool) -> None:
+def offer_profiles(machine: Machine, config: PurePath | None, *, writing: bool) -> None:
     """Write the example to `config`, by default to the file that is read without it, and say where.
 
     A file that is there stays as it is, also one in the second place where Windows looks. With `writing` false it is
-    only said where it would be, and with `shown` the text goes to stdout. Raises Stop.
+    only said where it would be. Raises Stop.
     """
     places: list[PurePath] = [machine.home / ".config" / FOLDER / FILE]
     if machine.system == "windows":
@@ -38,25 +38,19 @@ def offer_profiles(machine: Machine, config: PurePath | None, *, writing: bool, 
         remark(f"{path} does not exist. With --write, this command creates it with three example profiles.")
     else:
         _write(path)
-    if shown and not writing:
-        write(_text())
 
 
 def _write(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(_text())
+            file.write(_source().read_text(encoding="utf-8"))
     except OSError as error:
         raise Stop(f"{path} cannot be written ({(error.strerror or type(error).__name__).lower()}).") from error
     say(f"{path} was written: an example with three profiles, for you to edit.")
     profiles = load_settings({}, config_path=path).settings.model_profiles
     models = ", ".join(f"{name} now asks {profile.model}" for name, profile in profiles.items())
     say(f"Its models are used unless a variable such as MODEL_ANSWER names another: {models}.")
-
-
-def _text() -> str:
-    return _source().read_text(encoding="utf-8")
 
 
 def _source() -> Path:

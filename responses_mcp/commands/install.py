@@ -9,7 +9,7 @@ import re
 import shlex
 import subprocess
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any, Final
@@ -93,7 +93,7 @@ def run(argv: Sequence[str], *, machine: Machine | None = None) -> int:
     """Run the command and return the exit code."""
     parser = build_parser()
     options = parser.parse_options(argv)
-    if options.client is None and not (options.list or (options.profiles and not options.remove)):
+    if options.client is None and not options.list:
         parser.error(f"CLIENT is missing; it is one of {_KNOWN}")
     work = _list if options.list else _remove if options.remove else _install
     return run_command(lambda: work(options, machine or this_machine()))
@@ -102,9 +102,7 @@ def run(argv: Sequence[str], *, machine: Machine | None = None) -> int:
 def _install(options: argparse.Namespace, machine: Machine) -> None:
     config = None if options.config is None else _absolute(options.config, machine)
     if options.profiles:
-        offer_profiles(machine, config, writing=options.write, shown=options.client is None)
-    if options.client is None:
-        return
+        offer_profiles(machine, config, writing=options.write)
     client, path = CLIENTS[options.client], _file(options, machine)
     if options.trust and options.client != "gemini":
         raise Stop(f"{client.title} has no setting for trust; leave --trust out.", code=WRONG)
@@ -116,32 +114,29 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     if options.toolsets is not None:
         also = ",manuals" if manuals and "manuals" not in names_in(options.toolsets) else ""
         said["--toolsets"] = options.toolsets + also
-    settings = _settings(said, old, manuals)
+    env = {} if manuals is None else {"MANUALS_ROOT": manuals}
+    settings = _settings(said, old, env)
     secrets = secret_variables(settings.openai)
     command = (*machine.command, *(word for pair in said.items() for word in pair if word is not None))
-    env = {} if manuals is None else {"MANUALS_ROOT": manuals}
     here = {name: value for name, value in read_by_server(machine.environ) if name not in (*secrets, *env)}
     passed = {name: from_the_root(name, value, machine) for name, value in here.items()}
     entry = client.entry(command, settings, passed, env) | ({"trust": True} if options.trust else {})
-    alone = "" if client.dialect is None else document_of("", client, options.name).changed(entry).text
+    alone = "" if client.dialect is None else document_of("", client, options.name).changed(entry)
     if client.command in old.said:
-        entry = _merged(old, entry, secrets)
+        entry = _merged(old, entry, env)
     if client.dialect is None:
         _show_for_goose(options.name, entry, path, secrets)
     elif not options.write:
         write(alone)  # without what its owner added, which may be a key
     if options.write or client.dialect is not None:
-        _change(options, path, old, entry, alone)
+        _change(options, path, entry, alone)
     if is_thrown_away(Path(machine.command[0]).resolve()):
         remark(f"{machine.command[0]} is in a folder that may be emptied at any time; {TO_KEEP}, and run this again.")
-    _say_others(options, machine, path)
     _say_next_steps(options, Entry(options.client, path, options.name, entry, machine, options.scope), settings)
 
 
 def _remove(options: argparse.Namespace, machine: Machine) -> None:
-    path = _file(options, machine)
-    _change(options, path, _existing(options, machine, path), None)
-    _say_others(options, machine, path)
+    _change(options, _file(options, machine), None)
 
 
 def _list(options: argparse.Namespace, machine: Machine) -> None:
@@ -200,56 +195,45 @@ def _existing(options: argparse.Namespace, machine: Machine, path: Path) -> Entr
     return Entry(options.client, path, options.name, said or {}, machine, options.scope)
 
 
-def _settings(said: Mapping[str, str | None], old: Entry, manuals: str | None) -> Settings:
-    """Load the settings that the server will have; what is set here wins over what the old entry sets."""
-    machine, kept = old.machine, {name: value for name, value in old.variables().items() if not is_unfilled(value)}
-    environ = {**kept, **machine.environ, **({} if manuals is None else {"MANUALS_ROOT": manuals})}
-    given = (said.get("--config"), said.get("--toolsets"))
-    config, toolsets = (value if value is None else old.filled(value) for value in given)
+def _settings(said: Mapping[str, str | None], old: Entry, env: Mapping[str, str]) -> Settings:
+    """Load the settings that the server will have; the variables of the old entry stay."""
+    machine = old.machine
+    kept = {name: value for name, value in old.variables().items() if name in old.given and not is_unfilled(value)}
+    config, toolsets = (value and old.filled(value) for value in (said.get("--config"), said.get("--toolsets")))
     windows = machine.system == "windows"
+    environ = {**machine.environ, **kept, **env}
     try:
         return configured(environ, config, toolsets=toolsets, home=machine.home, windows=windows)
     except Stop as stop:
-        own = [name for name in sorted({*kept} - {*machine.environ}) if any(name in each for each in stop.sentences)]
-        places = [f"{name} is set in {old.place}; correct it there." for name in own]
-        raise Stop(*stop.sentences, *places, code=stop.code) from stop
+        also = [f"Variables of {old.place} count as well; correct them there."] if kept else []
+        raise Stop(*stop.sentences, *also, code=stop.code) from stop
 
 
-def _merged(old: Entry, entry: Mapping[str, Any], secrets: Collection[str]) -> dict[str, Any]:
+def _merged(old: Entry, entry: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, Any]:
     """Return the new entry with what its owner added to the old one: further members, variables, names of variables.
 
-    A key in the old entry stays as long as its variable is not set here, and so does what the client fills in.
+    Only references that the client does not fill in give way, and `env`, which was asked for, comes first.
     """
     client = old.of
+    passed, names = entry.get(client.variables, {}), entry.get(client.names or "", [])
+    given = {
+        name: value
+        for name, value in old.given.items()
+        if name not in (*passed, *names) or old.is_asked(name) or (value.strip() and not is_unfilled(old.filled(value)))
+    }
     merged = {**old.said, **entry}
-    variables = {**old.given, **entry.get(client.variables, {})}
-    for name, value in old.given.items():
-        is_own_key = name in secrets and not old.machine.environ.get(name) and old.has_value(name)
-        if is_own_key or old.is_asked(name) or old.filled(value) != value:
-            variables[name] = value
-        elif name in entry.get(client.names or "", ()) and (name in secrets or is_unfilled(value)):
-            del variables[name]  # or it would win over the one that is passed on by its name
     merged.pop(client.variables, None)
-    if variables:
+    if variables := {**passed, **given, **env}:
         merged[client.variables] = variables
     if client.names is not None and old.named:
-        merged[client.names] = [
-            *old.said[client.names],
-            *(each for each in entry[client.names] if each not in old.named),
-        ]
-    limit, _ = client.limit or ("", 1)
-    waits = old.said.get(limit)
-    if isinstance(waits, int | float) and waits > entry[limit]:
-        merged[limit] = waits  # what makes the server take longer may not be set here, and an answer would be lost
+        merged[client.names] = [*old.said[client.names], *(name for name in names if name not in old.named)]
     return merged
 
 
 # Showing and writing
 
 
-def _change(
-    options: argparse.Namespace, path: Path, old: Entry, entry: Mapping[str, Any] | None, alone: str = ""
-) -> None:
+def _change(options: argparse.Namespace, path: Path, entry: Mapping[str, Any] | None, alone: str = "") -> None:
     """Put the entry into the file, None takes it out; without --write or --remove only say what would be done.
 
     `alone` is the entry without what is in the file, to be shown where that is left alone.
@@ -262,12 +246,12 @@ def _change(
             is_there = "is not in" if entry is None else "is already in"
             (say if options.write or options.remove else remark)(f"{name} {is_there} {path}; nothing was changed.")
             return
-        change = document.removed() if entry is None else document.changed(entry)
+        text = document.removed() if entry is None else document.changed(entry)
         done = "removed from" if entry is None else "added in" if document.entry is None else "changed in"
         if not (options.write or options.remove):
             remark(f"This is for {path}. With --write, {name} is {done} it.")
             return
-        kept = file.replace(change.text, private=client.writes_values)
+        kept = file.replace(text, private=client.writes_values)
     except Unmergeable as problem:
         if not (options.write or options.remove):
             remark(f"This is for {path}: {problem}.")
@@ -282,10 +266,7 @@ def _change(
         raise Stop(exhausted(error) or f"{path} cannot be written ({reason_of(error)}){cure}.") from error
     say(f"{name} was {done} {path}.")
     if kept is not None:
-        backup = "The comments of the old entry are only in its backup" if change.drops_comments else "Backup"
-        say(f"{backup}: {kept}")
-        if old.holds_key:
-            say("The backup holds a key, too; delete the backup when you do not need it.")
+        say(f"Backup: {kept}")
 
 
 def _show_for_goose(name: str, entry: Mapping[str, Any], path: Path, secrets: Sequence[str]) -> None:
@@ -304,16 +285,6 @@ def _show_for_goose(name: str, entry: Mapping[str, Any], path: Path, secrets: Se
     remark(f"Or open this link, which needs uv: goose://extension?{urlencode(link, quote_via=quote)}")
 
 
-def _say_others(options: argparse.Namespace, machine: Machine, path: Path) -> None:
-    """Name the entries of this server that a client has besides the one that the command is about."""
-    title = CLIENTS[options.client].title
-    for found in find_entries(machine):
-        if found.problem is None and found.client == options.client:
-            is_here = os.path.realpath(found.file) == os.path.realpath(path)
-            if not is_here or found.name != options.name:
-                remark(f"{title} also has {found.place}. To take it out: {found.removal}")
-
-
 def _say_next_steps(options: argparse.Namespace, entry: Entry, settings: Settings) -> None:
     """Say what this command cannot do about an entry that is, or would be, in the file."""
     client, machine = entry.of, entry.machine
@@ -323,7 +294,7 @@ def _say_next_steps(options: argparse.Namespace, entry: Entry, settings: Setting
     reaches = entry.variables()
     for variable in () if client.writes_values else secret_variables(settings.openai):
         if entry.has_value(variable):
-            out = f"To keep it out of the file, set {variable} here and run this again."
+            out = "To keep it out of the file, delete it there and run this again."
             remark(f"The entry holds the key itself. {out}")
         elif (
             not machine.environ.get(variable)

@@ -28,8 +28,7 @@ def put(client: str, tmp_path: Path, entry: dict[str, Any], name: str = "openai-
     )
     path = Path(CLIENTS[client].user_file(machine))
     path.parent.mkdir(parents=True, exist_ok=True)
-    change = document_of("", CLIENTS[client], name).changed(entry)
-    path.write_text(change.text, encoding="utf-8")
+    path.write_text(document_of("", CLIENTS[client], name).changed(entry), encoding="utf-8")
     return path
 
 
@@ -221,7 +220,7 @@ async def test_a_key_and_settings_that_do_not_get_to_the_server_are_told_with_th
 @pytest.mark.parametrize(
     ("client", "text", "status", "told"),
     [
-        ("cursor", "{", "FAIL", ("it is not valid JSON (line 1", "is still open). Fix: correct that file.")),
+        ("cursor", "{", "FAIL", ("it is not valid JSON (line 1", "Fix: correct that file.")),
         ("cursor", '{"a": NaN}', "FAIL", ("it holds a number that is not valid JSON", "Fix: correct that file.")),
         ("gemini", "null", "FAIL", ("it holds something other than one JSON object", "Fix: correct that file.")),
         (

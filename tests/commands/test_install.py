@@ -290,7 +290,7 @@ ASKED = {"OPENAI_API_KEY": "${input:key}", "OPENAI_BASE_URL": "${input:url}"}
 def test_what_its_owner_added_to_an_entry_stays(  # noqa: PLR0917
     client: str, entry: dict[str, Any], stays: dict[str, Any], told: str, install: Install, machine: Machine
 ) -> None:
-    text = document_of("", CLIENTS[client], "openai-responses").changed({"command": PROGRAM, **entry}).text
+    text = document_of("", CLIENTS[client], "openai-responses").changed({"command": PROGRAM, **entry})
     path = put(file_of(client, machine), text)
     for environ in ({}, {"OPENAI_API_KEY": KEY}):
         shown, done = install(client, **environ), install(client, "--write", **environ)
@@ -304,26 +304,19 @@ def test_what_its_owner_added_to_an_entry_stays(  # noqa: PLR0917
 def test_a_wrong_setting_in_an_entry_is_told_with_its_place(install: Install, machine: Machine) -> None:
     path = put_entry("cursor", machine, {"command": PROGRAM, "env": {"OPENAI_API_TIMEOUT": "soon"}})
     done = install("cursor", "--write")
-    told = f"OPENAI_API_TIMEOUT is set in openai-responses in {path}; correct it there.\n"
+    told = f"Variables of openai-responses in {path} count as well; correct them there.\n"
     assert (done.code, done.out, done.err.endswith(told)) == (2, "", True)
-    assert install("cursor", "--write", OPENAI_API_TIMEOUT="90000").code == 0
 
 
-@pytest.mark.parametrize(("client", "reference"), [("claude-code", "${OPENAI_API_KEY}"), ("gemini", "$OPENAI_API_KEY")])
-def test_a_key_in_an_entry_stays_until_the_variable_is_set_that_takes_its_place(
-    client: str, reference: str, install: Install, machine: Machine
-) -> None:
+@pytest.mark.parametrize("client", ["claude-code", "gemini"])
+def test_a_key_in_an_entry_stays_and_is_told(client: str, install: Install, machine: Machine) -> None:
     path = put_entry(client, machine, {"command": "old", "env": {"OPENAI_API_KEY": "sk-of-the-owner"}})
-    shown, done = install(client), install(client, "--write")
-    assert entry_in(client, path.read_text(encoding="utf-8"))["env"] == {"OPENAI_API_KEY": "sk-of-the-owner"}
-    for each in (shown, done):
-        assert "The entry holds the key itself. To keep it out of the file, set OPENAI_API_KEY here" in each.err
-        assert "is not set here" not in each.err
-    again = install(client, "--write", OPENAI_API_KEY=KEY)
-    assert entry_in(client, path.read_text(encoding="utf-8"))["env"] == {"OPENAI_API_KEY": reference}
-    assert "The backup holds a key, too; delete the backup when you do not need it." in again.out
-    assert "sk-of-the-owner" not in shown.text + done.text + again.text
-    assert "delete it" not in install(client, "--write", "--toolsets", "answer,search", OPENAI_API_KEY=KEY).out
+    for arguments, environ in (([], {}), (["--write"], {}), (["--write"], {"OPENAI_API_KEY": KEY})):
+        done = install(client, *arguments, **environ)
+        assert entry_in(client, path.read_text(encoding="utf-8"))["env"] == {"OPENAI_API_KEY": "sk-of-the-owner"}
+        assert "The entry holds the key itself. To keep it out of the file, delete it there" in done.err
+        assert "is not set here" not in done.err
+        assert "sk-of-the-owner" not in done.text
 
 
 @pytest.mark.parametrize(
@@ -365,13 +358,12 @@ def test_a_variable_that_a_client_passes_on_by_name_is_not_left_as_a_placeholder
     path = file_of(client, machine)
     given = {"OPENAI_API_KEY": value, "MODEL_ANSWER": "${MODEL_ANSWER}", "HTTPS_PROXY": "", "MINE": "$MINE"}
     entry = {**entry_in(client, path.read_text(encoding="utf-8")), variables: given}
-    put(path, document_of("", CLIENTS[client], "openai-responses").changed(entry).text)
+    put(path, document_of("", CLIENTS[client], "openai-responses").changed(entry))
     passed = {"MODEL_ANSWER": "gpt-5", "HTTPS_PROXY": "http://x.example"}
-    done = install(client, "--write", OPENAI_API_KEY=KEY, **passed)
+    install(client, "--write", OPENAI_API_KEY=KEY, **passed)
     entry = entry_in(client, path.read_text(encoding="utf-8"))
-    assert entry[variables] == {"HTTPS_PROXY": "", "MINE": "$MINE"}  # the one on purpose, the other not of this server
+    assert entry[variables] == {"MINE": "$MINE"}  # which is not of this server
     assert {"OPENAI_API_KEY", *passed} == {*entry[names]}
-    assert "delete it" not in done.text
 
 
 @pytest.mark.parametrize(
@@ -398,11 +390,11 @@ def test_a_key_anywhere_in_an_entry_is_not_shown(old: object, install: Install, 
     ],
 )
 @pytest.mark.parametrize("way", ["--write", "--remove"])
-def test_comments_inside_an_entry_are_told_to_be_in_the_copy_only(
+def test_comments_go_with_an_entry_and_all_others_stay(
     client: str, text: str, way: str, install: Install, machine: Machine
 ) -> None:
     path = put(file_of(client, machine), text)
-    assert f"The comments of the old entry are only in its backup: {path}.bak" in install(client, way).out
+    assert f"Backup: {path}.bak" in install(client, way).out
     after = path.read_text(encoding="utf-8")
     assert ("first" in after, "why" in after) == (True, False)
 
@@ -477,20 +469,6 @@ def test_what_was_added_can_be_removed_and_all_else_stays_byte_for_byte(
     assert sorted(each.name for each in path.parent.glob("*.bak*")) == [f"{path.name}.bak", f"{path.name}.bak2"]
 
 
-def test_an_entry_that_is_elsewhere_too_is_named_with_the_command_that_takes_it_out(
-    install: Install, machine: Machine
-) -> None:
-    other = f"mine in {machine.folder / '.cursor/mcp.json'}. To take it out: "
-    other += "openai-responses-mcp install cursor --scope project --name mine --remove\n"
-    assert "To take it out" not in install("cursor", "--write").err
-    install("cursor", "--write", "--scope", "project", "--name", "mine")
-    assert f"Cursor also has {other}" in install("cursor", "--write").err
-    done = install("--remove", "cursor")
-    assert done.err == f"Cursor also has {other}"
-    words = other.partition("openai-responses-mcp install ")[2].split()
-    assert install(*words).out.startswith("mine was removed from ")
-
-
 def test_the_list_says_which_clients_have_an_entry_and_whether_its_command_is_there(
     install: Install, machine: Machine, tmp_path: Path
 ) -> None:
@@ -511,7 +489,7 @@ def test_the_list_says_which_clients_have_an_entry_and_whether_its_command_is_th
         f'{machine.folder / ".mcp.json"}); run "{again} --write" again, or "{again} --remove"\n'
         f"codex           Codex starts {program} (entry openai-responses in {file_of('codex', machine)})\n"
         f"gemini          {file_of('gemini', machine)} of Gemini CLI was not read: it is not valid JSON "
-        "(line 1, column 2: the file ends there, and a bracket is still open); correct that file\n"
+        "(line 1, column 2: Expecting property name enclosed in double quotes); correct that file\n"
         "no entry        claude-desktop, cursor, vscode, windsurf, zed, opencode\n"
         "not read        goose\n"
     )
@@ -523,13 +501,13 @@ def test_the_example_with_three_profiles_is_written_once_and_never_over_a_file(
 ) -> None:
     path = Path(machine.home) / ".config/openai-responses-mcp/config.yaml"
     example = (ROOT / "config/config.yaml.example").read_text(encoding="utf-8")
-    shown = install("--profiles")
-    assert (shown.out, f"{path} does not exist." in shown.err, path.exists()) == (example, True, False)
+    assert f"{path} does not exist." in install("cursor", "--profiles").err
+    assert not path.exists()
     assert f"{path} was written" in install("cursor", "--write", "--profiles").out
     assert path.read_text(encoding="utf-8") == example
     put(path, "{}")
-    again = install("--write", "--profiles")
-    assert (again.code, again.out, path.read_text(encoding="utf-8")) == (0, "", "{}")
+    again = install("cursor", "--write", "--profiles")
+    assert (again.code, path.read_text(encoding="utf-8")) == (0, "{}")
     assert f"{path} exists and was not changed" in again.err
 
 

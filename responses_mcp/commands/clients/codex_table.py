@@ -1,4 +1,4 @@
-"""One table in a TOML text, `[CONTAINER.NAME]`: read, appended, replaced where it stands, cut; other lines stay."""
+"""One table in a TOML text, `[CONTAINER.NAME]`: read, appended, cut; other lines stay."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any, Final, cast
 
-from responses_mcp.commands.clients.files import Change, Unmergeable, as_table, newline_of
+from responses_mcp.commands.clients.files import Unmergeable, as_table, newline_of
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+_BLANK_OR_COMMENT: Final = re.compile(r"[ \t]*(?:#.*)?\r?\n?")
 
 
 class CodexTable:
@@ -21,71 +23,55 @@ class CodexTable:
         self._text = text
         self._path = (container, name)
         self._root = _parsed(text)
-        entries = as_table(self._root.get(container, {}))
-        if entries is None:
+        if as_table(self._root.get(container, {})) is None:
             raise Unmergeable(f"{container} in it is not a table; correct that")
         self.entries: Mapping[str, Any] = tomllib.loads(text).get(container, {})
         """All entries, by name."""
         self.entry: Any = self.entries.get(name)
         """The entry as it is now; None if there is none."""
 
-    def changed(self, entry: Mapping[str, Any]) -> Change:
-        """Return the text with this entry: in its old place, else at the end."""
+    def changed(self, entry: Mapping[str, Any]) -> str:
+        """Return the text with this entry at its end, in place of the old one."""
         container, name = self._path
-        newline = newline_of(self._text)
+        newline, text = newline_of(self._text), self._cut()
         lines = [f"[{container}.{_key(name)}]", *(f"{_key(key)} = {_value(value)}" for key, value in entry.items())]
         block = "".join(f"{line}{newline}" for line in lines)
-        if self.entry is not None:
-            return self._checked(self._cut(block), _parsed(block)[container])
-        end = "" if not self._text or self._text.endswith("\n") else newline
-        blank = newline if self._text.strip() else ""
-        return self._checked(
-            Change(f"{self._text}{end}{blank}{block}", drops_comments=False), _parsed(block)[container]
-        )
+        end = "" if not text or text.endswith("\n") else newline
+        blank = newline if text.strip() else ""
+        return self._checked(f"{text}{end}{blank}{block}", _parsed(block)[container])
 
-    def removed(self) -> Change:
+    def removed(self) -> str:
         """Return the text without the entry, which must exist, and without the tables below it."""
-        return self._checked(self._cut(""), {})
+        return self._checked(self._cut(), {})
 
-    def _checked(self, change: Change, ours: Mapping[str, Any]) -> Change:
-        """Return the change if everything but our entry reads as before; raises Unmergeable."""
+    def _cut(self) -> str:
+        """Return the text without the entry; comments above the next header stay.
+
+        A line of a longer string that looks like a header is treated as one; `_checked` finds what this breaks.
+        """
+        if self.entry is None:
+            return self._text
+        lines: list[str] = re.findall(r"[^\n]*\n|[^\n]+", self._text)
+        headers = [(at, path) for at, line in enumerate(lines) if (path := _path(line)) is not None]
+        for (start, path), (end, _) in reversed([*pairwise([*headers, (len(lines), ())])]):
+            if path[:2] == self._path:
+                end = min(end, len(lines))  # noqa: PLW2901  # a blank line may have gone with the next one
+                while _BLANK_OR_COMMENT.fullmatch(lines[end - 1]):
+                    end -= 1  # noqa: PLW2901
+                del lines[start - (start > 0 and not lines[start - 1].strip()) : end]
+        return "".join(lines)
+
+    def _checked(self, text: str, ours: Mapping[str, Any]) -> str:
+        """Return the text if everything but our entry reads as before; raises Unmergeable."""
         container, name = self._path
         others = {each: entry for each, entry in self._root.get(container, {}).items() if each != name}
         try:
-            after = _parsed(change.text)
+            after = _parsed(text)
         except Unmergeable:
             after = {}
         if {container: {}, **after} != {**self._root, container: {**others, **ours}}:
             raise Unmergeable(f"[{container}.{name}] is not a separate table; change the entry by hand")
-        return change
-
-    def _cut(self, block: str) -> Change:
-        """Return the text with `block`, whole lines or nothing, in place of the table and of those below it.
-
-        A line of a longer string that looks like a header is treated as one; `_checked` finds what this breaks.
-        """
-        kept: list[str] = []
-        gone: list[str] = []
-        after: list[str] = []  # comments and blank lines, which belong to the next header
-        ours = False
-        for line in re.findall(r"[^\n]*\n|[^\n]+", self._text):
-            path = _path(line)
-            if path is not None:
-                was_ours, ours = ours, path[:2] == self._path
-                (gone if was_ours and ours else kept).extend(after)
-                after = []
-                if ours and not gone:
-                    if not block and kept and not kept[-1].strip():
-                        del kept[-1]  # the blank line before a table
-                    kept.append(block)
-            if not ours:
-                kept.append(line)
-            elif line.strip() and not line.lstrip().startswith("#"):
-                gone += [*after, line]
-                after = []
-            else:
-                after.append(line)
-        return Change("".join([*kept, *after]), drops_comments="#" in "".join(gone))
+        return text
 
 
 def _parsed(text: str) -> dict[str, Any]:

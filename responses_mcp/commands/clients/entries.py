@@ -164,11 +164,6 @@ class Entry(NamedTuple):
         """Tell whether the client asks its user for a variable."""
         return "${input:" in self.given.get(name, "")
 
-    @property
-    def holds_key(self) -> bool:
-        """Whether the value of a key stands in it itself."""
-        return any(map(self.has_value, secret_variables(self.loaded().settings.openai)))
-
     def add_by_hand(self, names: Sequence[str]) -> str:
         """Say how variables get into it whose values only its owner may write."""
         return f'add {", ".join(map(json.dumps, names))} with its value to "{self.of.variables}" of that entry'

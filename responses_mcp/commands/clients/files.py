@@ -7,7 +7,7 @@ import stat
 from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 _BOM: Final = b"\xef\xbb\xbf"
 _NEW: Final = 0o666  # less what the user's umask takes away
@@ -17,13 +17,6 @@ _MOST_BYTES: Final = 64 * 2**20
 
 class Unmergeable(Exception):  # the cause, as the second half of a sentence
     """The file cannot be read, or has no place for an entry; the message says where and what to do."""
-
-
-class Change(NamedTuple):
-    """A text with an entry in it, and whether comments stood in what was replaced."""
-
-    text: str
-    drops_comments: bool
 
 
 def newline_of(text: str) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
-from responses_mcp.commands.clients.files import Change, Unmergeable, as_table, newline_of
+from responses_mcp.commands.clients.files import Unmergeable, as_table, newline_of
 
 Dialect = Literal["json", "json with comments", "jsonc"]
 """What a client reads: plain JSON, comments too, or comments and trailing commas."""
@@ -56,26 +56,25 @@ class JsonDocument:
         self.entry: Any = entries.get(name)
         """The entry as it is now; None if there is none."""
 
-    def changed(self, entry: Mapping[str, Any]) -> Change:
+    def changed(self, entry: Mapping[str, Any]) -> str:
         """Return the text with this entry, which is the first of the entries if it is new."""
         start, end, new = self._replacement(entry)
         text = f"{self._text[:start]}{new}{self._text[end:]}"
-        again = JsonDocument(text, container=self._container, name=self._name, dialect=self._dialect)
-        if again.root != {**self.root, self._container: {**self.entries, self._name: entry}}:
-            raise Unmergeable("this program cannot edit its layout; add the entry by hand")
-        return Change(text, drops_comments=self._text[start:end] != self._uncommented[start:end])
+        return self._checked(text, {**self.entries, self._name: entry})
 
-    def removed(self) -> Change:
+    def removed(self) -> str:
         """Return the text without the entry, which must be there; a comment behind it on its line goes with it."""
-        cuts = self._cuts()
         text = self._text
-        for start, end in reversed(cuts):
+        for start, end in reversed(self._cuts()):
             text = f"{text[:start]}{text[end:]}"
+        return self._checked(text, {name: self.entries[name] for name in self.entries if name != self._name})
+
+    def _checked(self, text: str, entries: Mapping[str, Any]) -> str:
+        """Return the text if it has these entries and all else reads as before; raises Unmergeable."""
         again = JsonDocument(text, container=self._container, name=self._name, dialect=self._dialect)
-        others = {name: self.entries[name] for name in self.entries if name != self._name}
-        if again.root != {**self.root, self._container: others}:
-            raise Unmergeable("this program cannot edit its layout; remove the entry by hand")
-        return Change(text, drops_comments=any(self._text[a:b] != self._uncommented[a:b] for a, b in cuts))
+        if again.root != {**self.root, self._container: entries}:
+            raise Unmergeable("this program cannot edit its layout; change the entry by hand")
+        return text
 
     def _cuts(self) -> list[tuple[int, int]]:
         """Return from where to where the text goes with the entry: one comma, and its lines."""
@@ -173,24 +172,12 @@ def _object_in(text: str) -> dict[str, Any]:
         root = as_table(json.loads(text, parse_constant=_refuse))
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise Unmergeable(f"it is not valid JSON ({where}: {_fault(text, error)}); correct that") from error
+        raise Unmergeable(f"it is not valid JSON ({where}: {error.msg}); correct that") from error
     except (ValueError, RecursionError) as error:
         raise Unmergeable("it holds a number that is not valid JSON, or is nested too deeply") from error
     if root is None:
         raise Unmergeable("it holds something other than one JSON object")
     return root
-
-
-def _fault(text: str, error: json.JSONDecodeError) -> str:
-    """Return what is wrong, in the words of who writes such files; parsers differ in theirs, and in the place."""
-    rest = text[error.pos :].lstrip(" \t\r\n,")
-    if not rest and error.msg != "Extra data":
-        return "the file ends there, and a bracket is still open"
-    if text.startswith(("//", "/*"), error.pos):
-        return "a comment, which is not allowed there"
-    if rest[:1] in {"}", "]"} and "," in {text[error.pos : error.pos + 1], text[: error.pos].rstrip(" \t\r\n")[-1:]}:
-        return "a comma too many"
-    return error.msg[:1].lower() + error.msg[1:]
 
 
 def _refuse(constant: str) -> NoReturn:

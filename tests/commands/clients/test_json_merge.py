@@ -19,7 +19,7 @@ def document(text: str, dialect: Dialect = "jsonc") -> JsonDocument:
 
 
 def merged(text: str, dialect: Dialect = "jsonc", entry: dict[str, Any] = ENTRY) -> str:
-    return document(text, dialect).changed(entry).text
+    return document(text, dialect).changed(entry)
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,14 @@ def test_tabs_stay_tabs() -> None:
 @pytest.mark.parametrize(
     ("text", "dialect", "words"),
     [
-        ('{\n  "a": 1,\n}', "json", ": a comma too many); correct that"),
+        (
+            '{\n  "a": 1,\n}',
+            "json",
+            "(line 3, column 1: Expecting property name enclosed in double quotes); correct that",
+        ),
         ('{\n  "a": [1 , ]\n}', "json with comments", "(line 2, column 1"),
-        ('{\n  // a\n  "b": 1\n}', "json", "(line 2, column 3: a comment, which is not allowed there); correct that"),
-        ('{"b": /* a */ 1}', "json", "a comment, which is not allowed there"),
-        ('{\n  "a": 1, // b\n}', "json with comments", ": a comma too many); correct that"),
-        ('{"a": {"b": 1}\n', "jsonc", "(line 2, column 1: the file ends there, and a bracket is still open); correct"),
-        ('{"a": 1\n"b": 2}', "json", "(line 2, column 1: expecting ',' delimiter); correct that"),
+        ('{\n  // a\n  "b": 1\n}', "json", "(line 2, column 3: "),
+        ('{"a": {"b": 1}\n', "jsonc", "(line 2, column 1: "),
         ('{"a": 1 /* }', "jsonc", "not valid JSON (line 1"),
         ('{"a": NaN}', "jsonc", "not valid JSON"),
         ('{"a": ' + "[" * 100_000, "jsonc", "nested too deeply"),
@@ -138,7 +139,7 @@ def test_in_any_file_only_the_entry_changes_and_merging_again_changes_nothing(
 ) -> None:
     root, text, dialect = file
     before = document(text, dialect)
-    after = before.changed(entry).text
+    after = before.changed(entry)
     assert before.entry == root.get("mcpServers", {}).get("ours")
     assert document(after, dialect).entry == entry
     assert merged(after, dialect, entry) == after
@@ -167,18 +168,12 @@ def test_in_any_file_only_the_entry_changes_and_merging_again_changes_nothing(
     ],
 )
 def test_an_entry_goes_with_its_comma_and_its_lines(before: str, after: str) -> None:
-    assert document(before).removed().text == after
+    assert document(before).removed() == after
 
 
 def test_removing_one_of_two_entries_of_the_name_is_refused_because_the_other_would_count() -> None:
-    with pytest.raises(Unmergeable, match="remove the entry by hand"):
+    with pytest.raises(Unmergeable, match="change the entry by hand"):
         document('{"mcpServers": {"ours": 1, "ours": 2}}').removed()
-
-
-@pytest.mark.parametrize(("comment", "lost"), [("/* x */", True), ('"/* x */"', False)])
-def test_comments_that_go_with_an_entry_are_told(comment: str, lost: bool) -> None:
-    change = document(f'{{"mcpServers": {{"ours": [{comment}]}}}}').removed()
-    assert change.drops_comments is lost
 
 
 @given(files(), entries)
@@ -187,7 +182,7 @@ def test_in_any_file_only_the_entry_is_removed(
 ) -> None:
     root, text, dialect = file
     with_it = text if document(text, dialect).entry is not None else merged(text, dialect, entry)
-    after = document(with_it, dialect).removed().text
+    after = document(with_it, dialect).removed()
     others = {name: each for name, each in root.get("mcpServers", {}).items() if name != "ours"}
     found = document(after, dialect)
     assert (found.entry, found.entries) == (None, others)
