@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any, Final, cast
 
@@ -53,25 +54,26 @@ class CodexTable:
             return self._text
         lines: list[str] = re.findall(r"[^\n]*\n|[^\n]+", self._text)
         headers = [(at, path) for at, line in enumerate(lines) if (path := _path(line)) is not None]
-        for (start, path), (end, _) in reversed([*pairwise([*headers, (len(lines), ())])]):
+        kept: list[str] = []
+        for (start, path), (end, _) in pairwise([(0, ()), *headers, (len(lines), ())]):
+            first = start
             if path[:2] == self._path:
-                end = min(end, len(lines))  # noqa: PLW2901  # a blank line may have gone with the next one
-                while _BLANK_OR_COMMENT.fullmatch(lines[end - 1]):
-                    end -= 1  # noqa: PLW2901
-                del lines[start - (start > 0 and not lines[start - 1].strip()) : end]
-        return "".join(lines)
+                if kept and not kept[-1].strip():
+                    kept.pop()
+                first = end
+                while _BLANK_OR_COMMENT.fullmatch(lines[first - 1]):
+                    first -= 1
+            kept += lines[first:end]
+        return "".join(kept)
 
     def _checked(self, text: str, ours: Mapping[str, Any]) -> str:
         """Return the text if everything but our entry reads as before; raises Unmergeable."""
         container, name = self._path
         others = {each: entry for each, entry in self._root.get(container, {}).items() if each != name}
-        try:
-            after = _parsed(text)
-        except Unmergeable:
-            after = {}
-        if {container: {}, **after} != {**self._root, container: {**others, **ours}}:
-            raise Unmergeable(f"[{container}.{name}] is not a separate table; change the entry by hand")
-        return text
+        with suppress(Unmergeable):
+            if {container: {}, **_parsed(text)} == {**self._root, container: {**others, **ours}}:
+                return text
+        raise Unmergeable(f"[{container}.{name}] is not a separate table; change the entry by hand")
 
 
 def _parsed(text: str) -> dict[str, Any]:
