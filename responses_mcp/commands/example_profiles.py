@@ -8,15 +8,9 @@ from typing import Final
 
 from responses_mcp.commands.clients.known import Machine
 from responses_mcp.commands.terminal import Stop, remark, say
-from responses_mcp.settings import Settings
-from responses_mcp.settings.load import FILE, FOLDER, load_settings
+from responses_mcp.settings.load import FILE, FOLDER
 
 _EXAMPLE: Final = "config.yaml.example"
-
-
-def has_profiles(settings: Settings) -> bool:
-    """Tell whether one of the tools has a profile beside the first one, which all others use."""
-    return bool({"answer_detailed", "answer_quick"} & settings.model_profiles.keys())
 
 
 def offer_profiles(machine: Machine, config: PurePath | None, *, writing: bool) -> None:
@@ -48,9 +42,6 @@ def _write(path: Path) -> None:
     except OSError as error:
         raise Stop(f"{path} cannot be written ({(error.strerror or type(error).__name__).lower()}).") from error
     say(f"{path} was written: an example with three profiles, for you to edit.")
-    profiles = load_settings({}, config_path=path).settings.model_profiles
-    models = ", ".join(f"{name} now asks {profile.model}" for name, profile in profiles.items())
-    say(f"Its models are used unless a variable such as MODEL_ANSWER names another: {models}.")
 
 
 def _source() -> Path:

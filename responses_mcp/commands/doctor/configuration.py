@@ -16,7 +16,6 @@ from responses_mcp import __version__
 from responses_mcp.commands.clients.entries import Entry
 from responses_mcp.commands.clients.known import this_executable
 from responses_mcp.commands.doctor.state import check_state
-from responses_mcp.commands.example_profiles import has_profiles
 from responses_mcp.commands.findings import Finding, fail, of_sentence, ok, warn
 from responses_mcp.commands.terminal import NAME, counted
 from responses_mcp.errors import KeyUnusable, installing, program
@@ -77,9 +76,6 @@ def check_configuration(
     settings = loaded.settings
     openai, root = settings.openai, settings.manuals.root
     yield _key(openai, entry, entries, manuals=root is not None)
-    if not has_profiles(settings):
-        cure = f"'{program()} install CLIENT --write --profiles' writes a profile for each"
-        yield ok("profiles", f"answer_quick and answer_detailed use the profile of answer; {cure}")
     if sent := [f"{name} {_sent(profile)}" for name, profile in settings.model_profiles.items()]:
         yield ok("sent", "; ".join(sent))
     if openai.headers:
