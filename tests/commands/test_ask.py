@@ -5,7 +5,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
@@ -29,8 +28,8 @@ from responses_mcp.testing import (
     stream_events,
 )
 from responses_mcp.testing.event_stream import TERMINAL
-from tests.commands.online import KEY, WAIT, Command, Terminal, api, at_stdin, command, output
-from tests.processes import COMMAND, environment, posix, run
+from tests.commands.online import KEY, WAIT, Command, Terminal, api, command, output
+from tests.processes import COMMAND, environment, run
 from tests.testing import samples
 
 __all__ = ["api", "command"]
@@ -116,11 +115,9 @@ async def test_a_question_needs_no_quotation_marks_and_options_may_stand_anywher
     [
         ([], "\ufeff天気は？\r\n", "天気は？"),
         (["-"], "天気は？\n", "天気は？"),
-        (["--quick", "-"], "天気は？", "天気は？"),
         (["What fails?"], "Error: 42", "What fails?"),
         (["What fails?", "-"], "  line 1\nError: 42\n\n", "What fails?\n\n  line 1\nError: 42"),
         (["-", "What", "fails?"], "Error: 42", "What fails?\n\nError: 42"),
-        (["What fails?", "-"], " \n", "What fails?"),
     ],
 )
 @pytest.mark.parametrize("pipe", [True, False])
@@ -130,20 +127,6 @@ async def test_stdin_is_the_question_or_goes_along_behind_it_where_it_is_asked_f
     (tmp_path / "text").write_bytes(stdin.encode())
     assert (await command("ask", *arguments, stdin=stdin.encode() if pipe else tmp_path / "text"))[0] == 0
     assert asked(api) == question
-
-
-@posix
-async def test_a_socket_that_nobody_closes_is_read_only_if_it_is_asked_for(
-    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ours, theirs = socket.socketpair()
-    with theirs, at_stdin(monkeypatch, os.dup(theirs.fileno())), ours:
-        assert (await command("ask", "Why?"))[0] == 0
-        assert asked(api) == "Why?"
-        ours.sendall(b"because")
-        ours.shutdown(socket.SHUT_WR)
-        assert (await command("ask", "Why?", "-"))[0] == 0
-    assert "Why?\n\nbecause\n\n" in api.requests[1].json["input"]
 
 
 async def test_a_terminal_is_read_only_if_it_is_asked_for(
@@ -190,10 +173,9 @@ async def test_a_secret_that_was_masked_is_told(api: FakeApi, command: Command) 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
-@pytest.mark.parametrize("feed", ["cat questions |", ""])
-def test_a_loop_over_questions_asks_every_one(tmp_path: Path, feed: str) -> None:
+def test_a_loop_over_questions_asks_every_one(tmp_path: Path) -> None:
     (tmp_path / "questions").write_text("one\ntwo\n\nthree\n", encoding="utf-8")
-    loop = f'{feed} while read q; do {shlex.join(COMMAND)} ask "$q"; done {"" if feed else "< questions"}'
+    loop = f'while read q; do {shlex.join(COMMAND)} ask "$q"; done < questions'
     done = run(tmp_path, command=["/bin/sh", "-c", loop], OPENAI_API_KEY="${X}")  # which none of them can use
     assert done.stderr.count("OPENAI_API_KEY holds an unexpanded placeholder") == 3
 
@@ -232,7 +214,6 @@ async def test_the_debug_log_can_be_had_and_has_no_key(  # noqa: PLR0917
     ("reply", "said"),
     [
         (Error(401), "key"),
-        (Error(429), "rate limit"),
         (Error(500), "again later"),
         (as_stream(bodies.failed()), "The model could not finish"),
         (Error(400, message=f"no {KEY} here"), "no "),
@@ -248,7 +229,7 @@ async def test_what_goes_wrong_upstream_is_one_sentence_and_exits_1(
     assert said.lower() in err.lower()
     told = json.loads(out)["error"]
     assert err == f"openai-responses-mcp: {told['message']}\n"
-    assert told["type"] in {"AuthenticationFailed", "RateLimited", "ServiceFailed", "RequestRefused"}
+    assert told["type"] in {"AuthenticationFailed", "ServiceFailed", "RequestRefused"}
     assert told.get("status") == (reply.status if isinstance(reply, Error) else None)
 
 

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import stat
-import subprocess
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +19,7 @@ from responses_mcp.commands.clients.entries import document_of
 from responses_mcp.commands.clients.files import ClientFile, Unmergeable
 from responses_mcp.commands.clients.known import CLIENTS, Machine
 from responses_mcp.commands.install import run
-from tests.processes import COMMAND, ROOT, WAIT, environment
+from tests.processes import ROOT
 
 KEY = "sk-test-0123456789abcdef"
 every_client = pytest.mark.parametrize("client", sorted(name for name in CLIENTS if CLIENTS[name].dialect is not None))
@@ -347,9 +346,7 @@ def test_a_reference_of_another_form_or_name_that_a_client_fills_in_stays(
         }
 
 
-@pytest.mark.parametrize(
-    "value", ["${OPENAI_API_KEY}", "$OPENAI_API_KEY", "{env:OPENAI_API_KEY}", "%OPENAI_API_KEY%", "", " "]
-)
+@pytest.mark.parametrize("value", ["${OPENAI_API_KEY}", "%OPENAI_API_KEY%", " "])
 def test_a_variable_that_a_client_passes_on_by_name_is_not_left_as_a_placeholder_that_would_win(
     value: str, install: Install, machine: Machine
 ) -> None:
@@ -632,15 +629,6 @@ def test_a_full_disk_leaves_the_file_and_nothing_beside_it(
     assert done.code == 1
     assert os.strerror(errno.ENOSPC).lower() in done.err
     assert [(each.name, each.read_text(encoding="utf-8")) for each in path.parent.iterdir()] == [("mcp.json", "{}")]
-
-
-def test_the_command_line_knows_the_command(tmp_path: Path) -> None:
-    command = [*COMMAND, "install", "codex", "--write"]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True, timeout=3 * WAIT, check=True
-    )
-    assert done.stdout == f"openai-responses was added in {tmp_path / '.codex/config.toml'}.\n"
-    assert "OPENAI_API_KEY is not set here. Set it where Codex is started, then restart it." in done.stderr
 
 
 def test_an_entry_for_a_command_that_may_vanish_is_told_so(install: Install, machine: Machine) -> None:

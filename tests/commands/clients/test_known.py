@@ -33,7 +33,6 @@ def elsewhere(system: Literal["linux", "mac", "windows"], **environ: str) -> Mac
     ("client", "machine", "path"),
     [
         ("claude-code", elsewhere("linux"), "/home/ann/.claude.json"),
-        ("claude-code", elsewhere("windows"), "C:\\Users\\ann\\.claude.json"),
         ("claude-code", elsewhere("linux", CLAUDE_CONFIG_DIR="/c"), "/c/.claude.json"),
         (
             "claude-desktop",
@@ -42,21 +41,15 @@ def elsewhere(system: Literal["linux", "mac", "windows"], **environ: str) -> Mac
         ),
         ("claude-desktop", elsewhere("windows", APPDATA="D:\\R"), "D:\\R\\Claude\\claude_desktop_config.json"),
         ("claude-desktop", elsewhere("linux"), "/home/ann/.config/Claude/claude_desktop_config.json"),
-        ("cursor", elsewhere("windows"), "C:\\Users\\ann\\.cursor\\mcp.json"),
         ("vscode", elsewhere("linux", XDG_CONFIG_HOME="/x"), "/x/Code/User/mcp.json"),
-        ("vscode", elsewhere("mac", XDG_CONFIG_HOME="/x"), "/Users/ann/Library/Application Support/Code/User/mcp.json"),
-        ("vscode", elsewhere("windows"), "C:\\Users\\ann\\AppData\\Roaming\\Code\\User\\mcp.json"),
         ("codex", elsewhere("windows", CODEX_HOME="D:\\codex"), "D:\\codex\\config.toml"),
         ("codex", elsewhere("linux", CODEX_HOME="here"), "/home/ann/project/here/config.toml"),
         ("gemini", elsewhere("linux", GEMINI_CLI_HOME="/g"), "/g/.gemini/settings.json"),
-        ("windsurf", elsewhere("linux", XDG_CONFIG_HOME="/x"), "/home/ann/.codeium/windsurf/mcp_config.json"),
-        ("zed", elsewhere("linux"), "/home/ann/.config/zed/settings.json"),
         ("zed", elsewhere("linux", XDG_CONFIG_HOME="/x"), "/x/zed/settings.json"),
         ("zed", elsewhere("mac", XDG_CONFIG_HOME="/x"), "/Users/ann/.config/zed/settings.json"),
         ("zed", elsewhere("windows", APPDATA="D:\\R"), "D:\\R\\Zed\\settings.json"),
         ("goose", elsewhere("mac", XDG_CONFIG_HOME="/x"), "/x/goose/config.yaml"),
         ("goose", elsewhere("windows", APPDATA="D:\\R"), "D:\\R\\Block\\goose\\config\\config.yaml"),
-        ("opencode", elsewhere("linux"), "/home/ann/.config/opencode/opencode.json"),
         ("opencode", elsewhere("mac", XDG_CONFIG_HOME="/x"), "/x/opencode/opencode.json"),
         ("opencode", elsewhere("windows", APPDATA="D:\\R"), "C:\\Users\\ann\\.config\\opencode\\opencode.json"),
     ],
@@ -95,12 +88,9 @@ def test_the_client_waits_a_little_longer_than_the_server_and_passes_on_what_it_
     [
         ("codex", {"tool_timeout_sec": 90.0}, 90),
         ("codex", {"tool_timeout_sec": True}, 60),
-        ("claude-code", {"timeout": 91_000}, 91),
         ("claude-code", {"timeout": "soon"}, None),
         ("claude-desktop", {"timeout": 91_000}, 60),
         ("windsurf", {}, None),
-        ("zed", {"timeout": 330}, 330),
-        ("opencode", {"timeout": 330_000}, 330),
     ],
 )
 def test_an_entry_says_how_long_its_client_waits(client: str, entry: dict[str, Any], seconds: float | None) -> None:
