@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 from responses_mcp import __version__
 from responses_mcp.commands.clients.entries import Entry
 from responses_mcp.commands.clients.known import this_executable
-from responses_mcp.commands.doctor.state import check_state
 from responses_mcp.commands.findings import Finding, fail, of_sentence, ok, warn
 from responses_mcp.commands.terminal import NAME, counted
 from responses_mcp.errors import KeyUnusable, installing, program
@@ -23,6 +22,7 @@ from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.embeddings.provider import what_is_sent
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
+from responses_mcp.research.runs_file import RunsFile
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.request.payload import effort_and_verbosity
 from responses_mcp.settings.address import is_loopback
@@ -83,7 +83,7 @@ def check_configuration(
         yield ok("headers", f"also sent: {names}; the values are not shown")
     if not any(finding.check == "base_url" for finding in findings):
         yield _address(openai, loaded.sources.get("openai.base_url", "default"))
-    yield from check_state(settings)
+    yield from _state(settings)
     if root is not None:
         if os.path.isdir(root):  # noqa: PTH112  # raises nothing; one that is missing is a warning of the configuration
             yield from _manuals(root)
@@ -157,6 +157,29 @@ def _address(openai: OpenAISettings, source: str) -> Finding:
     if url.startswith("http:") and not is_loopback(urlsplit(url).hostname or ""):
         return warn("base_url", f"{found} is not encrypted: anybody on the way can read the key", "use https")
     return ok("base_url", found)
+
+
+def _state(settings: Settings) -> Iterator[Finding]:
+    """Look at the folder of runs and ledger, if one of them, or a limit of the day, is in use."""
+    if not ("research" in settings.toolsets or settings.usage.ledger or settings.limits.day_cost_usd is not None):
+        return
+    folder = settings.research.state_dir
+    fix = "set research.state_dir (RESEARCH_STATE_DIR) to a folder that you may write to"
+    if folder is None:
+        yield fail("state", "no folder is set for runs and the ledger", fix)
+    elif _can_be_written(Path(folder)):
+        going_on = RunsFile(Path(folder)).count_going_on()
+        told = f"; {counted(going_on, 'run')} going on at the API" if going_on else ""
+        yield ok("state", f"runs and the ledger are kept in {folder}{told}")
+    else:
+        yield fail("state", f"{folder} cannot be written to, so no run starts and no call is recorded", fix)
+
+
+def _can_be_written(folder: Path) -> bool:
+    """Tell whether there can be files in a folder, which need not be there yet."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _manuals(root: str) -> Iterator[Finding]:
