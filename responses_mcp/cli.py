@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
+from typing import NoReturn
 
 from responses_mcp import __version__
 from responses_mcp.errors import exhausted, program
@@ -95,9 +96,10 @@ def run(argv: Sequence[str]) -> int:
         return 0
     options, unknown = parser.parse_known_args(argv)
     if unknown:
-        parser.error(_not_known(unknown, list(parser._option_string_actions), argv))  # noqa: SLF001  # it has no other name
+        known = list(parser._option_string_actions)  # noqa: SLF001  # it has no other name
+        _refuse(parser, _not_known(unknown, known, argv))
     if not options.stdio and not options.show_config:
-        parser.error(f"nothing to do; add --stdio to serve, or a command: {', '.join(COMMANDS)}")
+        _refuse(parser, f"nothing to do; add --stdio to serve, or a command: {', '.join(COMMANDS)}")
     loaded = load_settings(os.environ, config_path=options.config, debug=options.debug, toolsets=options.toolsets)
     if options.stdio:
         return _serve(loaded, show=options.show_config or loaded.settings.server.show_config_on_start)
@@ -113,6 +115,13 @@ def command_first(argv: Sequence[str]) -> list[str]:
     if option and option[0].partition("=")[0] == "--config" and rest and rest[0] in COMMANDS:
         return [*rest, *option]
     return list(argv)
+
+
+def _refuse(parser: argparse.ArgumentParser, message: str) -> NoReturn:
+    """Exit with 2, as the commands do."""
+    from responses_mcp.commands.parser import Parser  # noqa: PLC0415  # for mistakes alone
+
+    Parser(prog=parser.prog, usage=parser.usage).error(message)
 
 
 def _not_known(words: Sequence[str], options: Sequence[str], argv: Sequence[str]) -> str:

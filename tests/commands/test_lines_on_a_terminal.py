@@ -83,7 +83,9 @@ def test_a_pipe_gets_each_line_as_it_is(monkeypatch: pytest.MonkeyPatch, capsys:
     assert capsys.readouterr() == ("word " * 30 + "\n",) * 2
 
 
-@pytest.mark.parametrize("line", ["install --list", "install codex", "ask --profile x why", "ask --domian x", "demo"])
+@pytest.mark.parametrize(
+    "line", ["install --list", "install codex", "ask --profile x why", "ask --domian x", "demo", "--debug"]
+)
 def test_the_lines_of_a_command_fit_a_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str) -> None:
     (tmp_path / ".gemini").mkdir()
     (tmp_path / ".gemini/settings.json").write_text(
@@ -96,10 +98,10 @@ def test_the_lines_of_a_command_fit_a_terminal(monkeypatch: pytest.MonkeyPatch, 
             with contextlib.suppress(SystemExit):
                 cli.run(line.split())
 
-    shown = on_terminal(monkeypatch, run, 60).splitlines()
+    shown = on_terminal(monkeypatch, run, 80).splitlines()
     assert shown
     whole = re.compile(r"""['"`/\\]|://""")  # a command, a path or a URL
-    assert [each for each in shown if columns(each) > 60 and " " in each.strip() and not whole.search(each)] == []
+    assert [each for each in shown if columns(each) > 80 and " " in each.strip() and not whole.search(each)] == []
 
 
 async def test_an_error_of_the_api_fits_a_terminal(
