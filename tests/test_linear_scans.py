@@ -116,7 +116,7 @@ def row_shown(path: str) -> Callable[[str], object]:
     asked = query("a あ b Cd-e 12 取扱")
 
     def look(text: str) -> object:
-        return Showing(asked).show(Row(1, path, 1, len(text), "a", "", "", ""), Text(1, 0, "a", text))
+        return Showing(asked).show(Row("m", 1, path, 1, len(text), "a", "", "", ""), Text(1, 0, "a", text))
 
     return look
 

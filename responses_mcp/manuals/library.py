@@ -10,8 +10,9 @@ import logging
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,11 +29,13 @@ from responses_mcp.manuals.requests import FindRequest, SearchRequest
 from responses_mcp.manuals.requests.paths import lies_below
 from responses_mcp.manuals.results.search_results import TIME_BUDGET, SearchResults, SearchRow, Unsearched
 from responses_mcp.manuals.search.contract import find, packed, unseen_of
-from responses_mcp.manuals.search.everywhere import Everywhere
+from responses_mcp.manuals.search.everywhere import Everything, search_all
 from responses_mcp.manuals.search.meaning import Meaning
+from responses_mcp.manuals.search.query import Query, query
 from responses_mcp.manuals.search.query import query as taken_apart
-from responses_mcp.manuals.search.reader import Counts, Reader, Text
+from responses_mcp.manuals.search.reader import Counts, Reader, Row, Text
 from responses_mcp.manuals.search.shown import Showing
+from responses_mcp.manuals.words import LONG_VOWEL, normalise
 from responses_mcp.settings.model import ManualsSettings
 
 log = logging.getLogger(__name__)
@@ -108,16 +111,11 @@ class Library:
         finished = changes is not None and changes.finished
         unscanned = list(_reasons(changes))
         with store.reading(check) as connection:
-            reader = self._reader(connection, request.manual_id, changes, meaning)
+            reader = self._reader(connection, request.manual_id, changes)
             if reader is not None:
+                unseen = unseen_of(len(unscanned), unlisted=changes is None or not changes.whole)
                 payload = find(
-                    request,
-                    reader,
-                    self._settings,
-                    check,
-                    unseen=unseen_of(len(unscanned), unlisted=changes is None or not changes.whole),
-                    unfinished=not finished,
-                    meaning=meaning,
+                    request, reader, self._settings, check, unseen=unseen, unfinished=not finished, meaning=meaning
                 )
                 finished = finished and payload["gate_runs"][0]["cutoff_reason"] != TIME_BUDGET
                 return Found(packed(payload, unscanned), reader.manual.generation, finished)
@@ -156,72 +154,54 @@ class Library:
         None stands for a manual of which not even that is known. Raises Vanished when an index is not the one that was
         compared.
         """
-        everywhere: Everywhere | None = None
-        unsearched: list[Unsearched] = []
-        late: list[str] = []
+        unsearched = [each for name in manuals for each in _unsearched(name, manuals[name], request.path_prefix)]
+        found = Everything(late=list(manuals))
         there = not request.path_prefix
-        for name, changes in manuals.items():
-            unsearched += _unsearched(name, changes, request.path_prefix)
-            try:
-                # One transaction for each: SQLite, once stopped, gives up all that is done in one.
-                with self._opened(check).reading(check) as connection:
-                    reader = self._reader(connection, name, changes, meaning, request.path_prefix)
-                    there = there or reader is None or bool(reader.first(1))
-                    if everywhere is None:
-                        known = self._readers(connection, manuals)
-                        everywhere = Everywhere(request.query, self._settings.lexical, check, known)
-                    if reader is not None and not everywhere.add(name, reader, meaning):
-                        late.append(name)
-            except OutOfTime:
-                late.append(name)
+        asked = query(request.query)
+        with suppress(OutOfTime), self._opened(check).reading(check) as connection:
+            every = [
+                self._reader(connection, name, changes, request.path_prefix, name) for name, changes in manuals.items()
+            ]
+            readers = [each for each in every if each is not None]
+            there = there or len(readers) < len(every) or any(each.first(1) for each in readers)
+            # What it returns stays although the transaction ends with what stopped it.
+            found = search_all(asked, readers, self._settings.lexical, request.limit, check, meaning=meaning)
         told = {each.manual_id for each in unsearched if each.reason == TIME_BUDGET}
-        unsearched += [Unsearched(name, TIME_BUDGET, None) for name in late if name not in told]
-        no_such_path = None if there or unsearched else request.path_prefix
-        if everywhere is None:
-            return SearchResults((), tuple(unsearched), no_such_path=no_such_path)
+        unsearched += [Unsearched(name, TIME_BUDGET, None) for name in found.late if name not in told]
         return SearchResults(
-            tuple(self._rows(everywhere, request.limit)),
+            tuple(self._rows(asked, found.rows)),
             tuple(unsearched),
-            no_such_path=no_such_path,
-            unknown=everywhere.unknown,
-            covered=everywhere.covered(),
+            no_such_path=None if there or unsearched else request.path_prefix,
+            unknown=tuple(filter(partial(_stands_in, normalise(request.query)), found.unknown)),
+            covered=found.covered,
         )
 
-    def _rows(self, everywhere: Everywhere, most: int) -> Iterator[SearchRow]:
+    def _rows(self, asked: Query, best: Sequence[tuple[Row, float]]) -> Iterator[SearchRow]:
         """Yield the best rows with what they show, but those that another process has taken out meanwhile."""
-        best = everywhere.best(most)
         texts: dict[int, Text] = {}
         with self._opened(unchecked).reading(unchecked) as connection:
-            for name, reader in self._readers(connection, {each.manual_id for each in best}).items():
-                texts.update(reader.texts(each.row.id for each in best if each.manual_id == name))
-        showing = Showing(everywhere.asked)
-        for manual_id, row, score in ((each.manual_id, each.row, each.score) for each in best if each.row.id in texts):
+            for name in {row.manual for row, _ in best}:
+                if (reader := self._reader(connection, name, None)) is not None:
+                    texts |= reader.texts(row.id for row, _ in best if row.manual == name)
+        showing = Showing(asked)
+        for row, score in ((row, score) for row, score in best if row.id in texts):
             _, above, snippet, match_line, char_offset = showing.show(row, texts[row.id])
             title = shown_title(row.title or row.path.rpartition("/")[2])
-            yield SearchRow(manual_id, row.path, title, above, row.line, score, match_line, char_offset, snippet)
+            yield SearchRow(row.manual, row.path, title, above, row.line, score, match_line, char_offset, snippet)
 
     def _reader(
         self,
         connection: sqlite3.Connection,
-        name: str,
+        manual_id: str,
         changes: Changes | None,
-        meaning: Meaning | None,
         path_prefix: str = "",
+        name: str = "",
     ) -> Reader | None:
         """Return what a search reads of a manual, None where it is not known and nobody has looked for changes."""
-        manual = manual_of(connection, name)
+        manual = manual_of(connection, manual_id)
         if changes is not None and (manual is None or manual.number != changes.number):
             raise Vanished
-        if manual is None:
-            return None
-        if meaning is not None:
-            meaning.look_into(connection, manual.number)
-        return Reader(connection, manual, self._counts, path_prefix)
-
-    def _readers(self, connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, Reader]:
-        """Return what a search counts words in: the manuals that are known."""
-        known = {name: manual for name in names if (manual := manual_of(connection, name)) is not None}
-        return {name: Reader(connection, manual, self._counts) for name, manual in known.items()}
+        return None if manual is None else Reader(connection, manual, self._counts, path_prefix, name)
 
     def rebuild(self, error: Exception, age: int, check: CancellationCheck) -> bool:
         """Return whether a request that began at `age` and failed with `error` should be tried again.
@@ -316,6 +296,11 @@ def _remove_older(path: Path) -> None:
                 is_alone = older.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
             if is_alone:
                 remove(each)
+
+
+def _stands_in(question: str, word: str) -> bool:
+    """Tell whether a word stands in a question as it is, and not only without the long vowel marks."""
+    return word in question and f"{word}{LONG_VOWEL}" not in question
 
 
 def _reasons(changes: Changes | None) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,6 @@ A search brings the index up to date first, as far as there is time, and says wh
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -89,8 +88,8 @@ class Manuals:
         self._threads = Threads(settings, self._times)
         self._updating = Updating(self._threads, self._times)
         self._comparing = Comparing(embedder, self._threads, self._times)
-        self._traces = Traces(time.monotonic)
-        self._cache = FindCache(settings.cache, time.monotonic)
+        self._traces = Traces()
+        self._cache = FindCache(settings.cache)
 
     async def ls(self, request: LsRequest) -> JsonObject:
         """List manuals, or the children of one or of a folder in one (M2)."""
@@ -157,12 +156,7 @@ class Manuals:
         fits = not (results.fits_badly or (results.unknown and results.was_in_time))
         if fits or results.no_such_path is not None:
             return results
-        no_files = (
-            results.was_in_time
-            and not results.rows
-            and not await self._threads.run(lambda library, check: library.folder.has_files(names, check))
-        )
-        return replace(results, others=readable(others), no_files=no_files)
+        return replace(results, others=readable(others))
 
     async def find(self, request: FindRequest, *, on_phase: Callable[[str], None] | None = None) -> JsonObject:
         """Search one manual and return the full form of the answer (M4).

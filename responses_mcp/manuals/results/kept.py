@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.words import normalise
@@ -18,43 +17,31 @@ if TYPE_CHECKING:
     from responses_mcp.settings.model import CacheSettings
 
 _MOST_TRACES, _MOST_ANSWERS = 100, 500
-_KEPT_FOR: Final = 1800.0  # seconds
 
 Mode = Literal["bypass", "miss", "exact", "semantic", "guard_revalidate"]
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-class _Kept(Generic[_Key, _Value]):
-    """So many values, each for a fixed time after it was put; the one that was put first makes room.
+class _Kept(OrderedDict[_Key, _Value]):
+    """So many values; the one that was put first makes room. For use from one thread."""
 
-    The clock `now` is in seconds. For use from one thread.
-    """
-
-    def __init__(self, most: int, now: Callable[[], float]) -> None:
+    def __init__(self, most: int) -> None:
+        super().__init__()
         self._most = most
-        self._now = now
-        self._entries: OrderedDict[_Key, tuple[float, _Value]] = OrderedDict()
 
     def put(self, key: _Key, value: _Value) -> None:
-        self._entries[key] = self._now(), value
-        self._entries.move_to_end(key)
-        if len(self._entries) > self._most:
-            self._entries.popitem(last=False)
-
-    def living(self) -> dict[_Key, _Value]:
-        """Return what is kept, and forget what is too old."""
-        oldest = self._now() - _KEPT_FOR
-        for key in [key for key, (put, _) in self._entries.items() if put <= oldest]:
-            del self._entries[key]
-        return {key: value for key, (_, value) in self._entries.items()}
+        self[key] = value
+        self.move_to_end(key)
+        if len(self) > self._most:
+            self.popitem(last=False)
 
 
 class Traces:
-    """The payloads of the newest finds under the ids that their answers name. Reading one does not prolong its life."""
+    """The payloads of the newest finds under the ids that their answers name."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._kept = _Kept[str, "JsonObject"](_MOST_TRACES, now)
+    def __init__(self) -> None:
+        self._kept = _Kept[str, "JsonObject"](_MOST_TRACES)
 
     def put(self, payload: JsonObject) -> str:
         """Keep `payload` and return its trace id of 32 hexadecimal digits."""
@@ -64,7 +51,7 @@ class Traces:
 
     def get(self, trace_id: str) -> JsonObject:
         """Return the payload, which is shared and not to be changed; raise `ManualsError` if it is not kept."""
-        if (payload := self._kept.living().get(trace_id)) is None:
+        if (payload := self._kept.get(trace_id)) is None:
             message = "trace_id is unknown or has expired; run manual_find again and use the trace_id that it returns."
             raise ManualsError("not_found", message)
         return payload
@@ -102,9 +89,9 @@ class FindCache:
     `generation` stands for the state of the manual's index: those of another one are never answered.
     """
 
-    def __init__(self, settings: CacheSettings, now: Callable[[], float]) -> None:
+    def __init__(self, settings: CacheSettings) -> None:
         self._settings = settings
-        self._kept = _Kept[tuple[tuple[object, ...], str], _Answer](_MOST_ANSWERS, now)
+        self._kept = _Kept[tuple[tuple[object, ...], str], _Answer](_MOST_ANSWERS)
 
     def bypassed(self, request: FindRequest) -> bool:
         """Tell whether `request` is neither answered from the cache nor stored."""
@@ -122,7 +109,7 @@ class FindCache:
         if self.bypassed(request):
             return Lookup("bypass")
         key = _key(request)
-        good = {each: kept for each, kept in self._kept.living().items() if kept.generation == generation}
+        good = {each: kept for each, kept in self._kept.items() if kept.generation == generation}
         mode: Mode = "exact"
         score = 1.0
         if key not in good:

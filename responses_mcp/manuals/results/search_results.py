@@ -10,11 +10,8 @@ from typing import Final
 
 from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals.files.snippets import LONGEST, Snippet
-from responses_mcp.manuals.files.unserved import NO_FILES, in_words
+from responses_mcp.manuals.files.unserved import in_words
 from responses_mcp.manuals.requests.paths import file_type
-
-LOWEST_SCORE: Final = 0.03
-"""What scores less is not shown beside what scores several times as much."""
 
 TIME_BUDGET: Final = "time_budget"
 """Why rows, or files, are missing that a search with more time would have looked at."""
@@ -22,10 +19,10 @@ TIME_BUDGET: Final = "time_budget"
 _DOUBTFUL: Final = 0.06  # where nothing scores more, the question may be about something that no manual has
 _LITTLE: Final = 0.25  # and where no section has more of the question
 _ROOM, _ROWS_IN_IT = 2_500, 5  # characters of JSON for so many rows, and what else is said
-# Characters of a title and of the headings above, as long as snippets have so many on the average.
-_SHAPES: Final = ((80, 400, 150), (80, 100, 120), (80, 0, 60), (24, 0, 20))
+# Characters of a title, of the headings above and of a snippet: the first that leave room enough.
+_SHAPES: Final = ((80, 300, LONGEST), (80, 100, 150), (80, 0, 100), (40, 0, 40))
 _MOST_TOLD: Final = 3  # reasons, of manuals
-_MOST_UNKNOWN, _LONGEST_WORD = 4, 24  # words that are told, and characters of each
+_MOST_UNKNOWN, _LONGEST_WORD = 4, 24  # words that are told; longer ones are none
 _NOTHING: Final = "Nothing matches; try other words."
 _WEAK: Final = "Nothing matches well; these results may be about something else."
 _LEFT_OUT: Final = "Results were left out for lack of room; raise limit, or narrow the search with path_prefix."
@@ -53,10 +50,6 @@ class SearchRow:
     def as_json(self) -> JsonObject:
         """Return the row as clients get it. Its `ref` is what `manual_read` takes, or the tool that it names."""
         found = place(self.match_line, self.char_offset)
-        where: JsonObject = {"start_line": self.line, **found}
-        if file_type(self.path) == "json":
-            where = {"start_line": self.match_line or self.line}
-            where = where if self.char_offset is None else {"cursor": self.char_offset}
         return {
             "title": self.title,
             **({"above": self.above} if self.above else {}),
@@ -64,19 +57,31 @@ class SearchRow:
             **found,
             "snippet": self.snippet.text if self.snippet is not None else "",
             "score": round(self.score, 2),
-            "ref": {**tool_of(self.path), "manual_id": self.manual_id, "path": self.path, **where},
+            "ref": {"manual_id": self.manual_id, **ref_of(self.path, self.line, found)},
         }
 
-
-def tool_of(path: str) -> JsonObject:
-    """Return the field that names the tool which takes the ref of a hit, where that is not `manual_read`."""
-    return {"tool": "manual_scan"} if file_type(path) == "json" else {}
+    def cut(self, title: int, above: int, snippet: int) -> SearchRow:
+        """Return it with so many characters of its title, of the nearest headings above, and of its snippet."""
+        crumbs = self.above
+        while len(crumbs) > above:
+            crumbs = crumbs.partition(" > ")[2]
+        name = self.title if len(self.title) <= title else f"{self.title[: title - 1]}…"
+        return replace(self, title=name, above=crumbs, snippet=self.snippet and self.snippet.cut(snippet))
 
 
 def place(match_line: int | None, char_offset: int | None) -> JsonObject:
     """Return the fields that tell where in a long section, or in JSON, the best match is."""
     found = {"match_line": match_line, "char_offset": char_offset}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def ref_of(path: str, line: int, found: JsonObject) -> JsonObject:
+    """Return where a section is, with the place `found` of its match, as the tool that reads the file takes it."""
+    if file_type(path) != "json":
+        return {"path": path, "start_line": line, **found}
+    if "char_offset" in found:
+        return {"tool": "manual_scan", "path": path, "cursor": found["char_offset"]}
+    return {"tool": "manual_scan", "path": path, "start_line": found.get("match_line", line)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +107,8 @@ class SearchResults:
 
     `not_by_meaning` says why they were not, or not all, compared by meaning, where there is a provider of vectors.
     `no_such_path` is the path that was asked for, if nothing is at or below it. `others` counts files that may have a
-    text and are not served, by their endings; they are looked for where nothing fits well. `no_files` tells that there
-    are none to search at all. `unknown` are words of the question that no manual has; `covered` is what part of it the
-    best rows have, from 0 to 1, by how rare its words are.
+    text and are not served, by their endings; they are looked for where nothing fits well. `unknown` are words of the
+    question that no manual has; `covered` is what part of it the best rows have, by how rare words are.
     """
 
     rows: tuple[SearchRow, ...]
@@ -112,7 +116,6 @@ class SearchResults:
     not_by_meaning: str | None = None
     no_such_path: str | None = None
     others: Mapping[str, int] = field(default_factory=dict[str, int])
-    no_files: bool = False
     unknown: tuple[str, ...] = ()
     covered: float = 1.0
 
@@ -151,12 +154,11 @@ class SearchResults:
             return f"Nothing is at or below {self.no_such_path!r}; check the path."
         told: list[str | None] = []
         if self.fits_badly:
-            told.append(_WEAK if self.rows else NO_FILES if self.no_files else _NOTHING)
-        if self.unknown and self.rows and self.was_in_time:
-            words = [_cut(each, _LONGEST_WORD) for each in self.unknown[:_MOST_UNKNOWN]]
+            told.append(_WEAK if self.rows else _NOTHING)
+        words = [each for each in self.unknown if len(each) <= _LONGEST_WORD][:_MOST_UNKNOWN]
+        if words and self.rows and self.was_in_time:
             where = "any manual searched" if self.complete else "what was searched"
-            more = " and others" if len(self.unknown) > _MOST_UNKNOWN else ""
-            told.append(f"Not found in {where}: {', '.join(words)}{more}. Check the spelling.")
+            told.append(f"Not found in {where}: {', '.join(words)}. Check the spelling.")
         return " ".join(filter(None, [*told, self.not_by_meaning])) or None
 
     def as_json(self, *, more: str = "") -> JsonObject:
@@ -172,46 +174,14 @@ class SearchResults:
     def brief(self) -> JsonObject:
         """Return the form that clients get: at most 2,500 characters for five rows, and 500 for each more.
 
-        Where there is not enough room the headings above are cut, then snippets and titles; then rows go.
+        Where there is not enough room headings above, snippets and titles are cut; then rows go.
         """
         room = _ROOM * max(len(self.rows), _ROWS_IN_IT) // _ROWS_IN_IT
+        answer = self.as_json()
         for many in range(len(self.rows), 0, -1):
-            left_out = _LEFT_OUT if many < len(self.rows) else ""
-            for title, above, least in _SHAPES:
-                rows = [_shortened(row, title, above) for row in self.rows[:many]]
-                bare = replace(self, rows=tuple(replace(row, snippet=None) for row in rows)).as_json(more=left_out)
-                left = room - _size(bare)
-                if left >= least * many or (many == 1 and least == _SHAPES[-1][-1]):
-                    return replace(self, rows=tuple(_fitted(rows, max(left, 0)))).as_json(more=left_out)
-        return self.as_json()
-
-
-def _shortened(row: SearchRow, title: int, above: int) -> SearchRow:
-    """Return a row with so many characters of its title and of the headings above it, the nearest ones whole."""
-    crumbs = row.above
-    while len(crumbs) > above and crumbs:
-        crumbs = crumbs.partition(" > ")[2]
-    return replace(row, above=crumbs, title=_cut(row.title, title))
-
-
-def _cut(text: str, most: int) -> str:
-    """Return a text with so many characters at most, and the mark of what is cut."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _fitted(rows: list[SearchRow], left: int) -> list[SearchRow]:
-    """Return rows with snippets whose JSON takes `left` characters together: those that are short leave more."""
-    fitted = list(rows)
-    by_length = sorted(range(len(rows)), key=lambda number: _size(rows[number].as_json()["snippet"]))
-    for done, number in enumerate(by_length):
-        most = left // (len(rows) - done)
-        snippet, size = rows[number].snippet, min(most, LONGEST)
-        while snippet is not None and _size(snippet.text) - 2 > most:  # quotation marks take two
-            snippet, size = snippet.cut(max(size, 0)), size - max(most // 20, 1)
-        fitted[number] = replace(rows[number], snippet=snippet)
-        left -= _size(snippet.text) - 2 if snippet is not None else 0
-    return fitted
-
-
-def _size(value: object) -> int:
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+            for shape in _SHAPES:
+                cut = replace(self, rows=tuple(row.cut(*shape) for row in self.rows[:many]))
+                answer = cut.as_json(more=_LEFT_OUT if many < len(self.rows) else "")
+                if len(json.dumps(answer, ensure_ascii=False, separators=(",", ":"))) <= room:
+                    return answer
+        return answer

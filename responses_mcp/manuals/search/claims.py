@@ -28,10 +28,8 @@ _HINTS: Final = {
         r"例外|除外|対象外|ただし|を除く|禁止|制限|\b(?:except\w*|exclu\w+|unless|limitations?)\b"
     ),
     "compare": re.compile(r"違い|差異|比較|使い分け|\b(?:vs|versus|compar\w+|differences?|alternatives?)\b"),
-    "unknown": re.compile("(?!)"),
 }
-_COVERED: Final = 0.45  # of a question: a hit that has so much bears on it
-_TOUCHED: Final = 0.2
+_COVERED, _TOUCHED = 0.45, 0.2  # of a question: what a hit has that bears on it, and one that may
 
 
 def empty_graph() -> dict[str, Any]:
@@ -42,43 +40,46 @@ def empty_graph() -> dict[str, Any]:
 def claim_graph(question: str, parts: Sequence[str], hits: Sequence[JsonObject]) -> dict[str, Any]:
     """Return the graph of a question over its hits, the best first; each of its `parts` is a claim of its own.
 
-    A hit that has much of the question supports a claim if its title is of the claim's kind, or the question of none;
-    one with an exception contradicts that something is allowed; one that has less calls for a closer look.
+    A hit that has much of the question supports a claim; with an exception it contradicts that something is allowed.
+    One that has less calls for a closer look.
     """
     graph = empty_graph()
-    excepting = ["exceptions" in hit["ref"]["signals"] for hit in hits]
-    chosen = {kind for kind, hints in _HINTS.items() if hints.search(normalise(question))} or {"unknown"}
-    chosen |= {"exceptions"} if any(excepting) else set()
     for rank, hit in enumerate(hits, 1):
         ref = {name: hit["ref"][name] for name in ("target", "manual_id", "path", "start_line")}
-        told = {"ref": ref, "signals": list(hit["ref"]["signals"]), "score": hit["score"]}
+        told = {"ref": ref, "signals": hit["ref"]["signals"], "score": hit["score"]}
         digest = hashlib.sha256(repr(told).encode()).hexdigest()[:16]
         graph["evidences"].append({"evidence_id": f"ev:{rank}", **told, "snippet_digest": digest})
-    for kind, hints in _HINTS.items():
+    chosen = [kind for kind, hints in _HINTS.items() if hints.search(normalise(question))] or ["unknown"]
+    for kind in (*_HINTS, "unknown"):
         statuses = Counter[str]()
-        for claim in [question, *parts] if kind in chosen else ():
+        for text in [question, *parts] if kind in chosen else ():
             claim_id = f"claim:{kind}:{len(graph['claims']) + 1}"
-            edges: list[JsonObject] = []
-            for rank, (hit, excepts) in enumerate(zip(hits, excepting, strict=True), 1):
-                coverage = hit["match_coverage"]
-                of_kind = kind == "unknown" or (excepts and kind == "exceptions")
-                of_kind = of_kind or hints.search(normalise(hit["title"])) is not None
-                relation = "requires_followup" if coverage >= _TOUCHED else ""
-                if coverage >= _COVERED and (of_kind or (excepts and kind == "eligibility")):
-                    relation = "contradicts" if excepts and kind == "eligibility" else "supports"
-                if relation:
-                    edge = {"from_claim_id": claim_id, "to_evidence_id": f"ev:{rank}", "relation": relation}
-                    edges.append({**edge, "confidence": round(0.05 + 0.9 * coverage * (1 if of_kind else 0.5), 4)})
+            edges = [
+                {
+                    "from_claim_id": claim_id,
+                    "to_evidence_id": f"ev:{rank}",
+                    "relation": _relation(kind, hit),
+                    "confidence": round(0.05 + 0.9 * hit["match_coverage"], 4),
+                }
+                for rank, hit in enumerate(hits, 1)
+                if hit["match_coverage"] >= _TOUCHED
+            ]
             relations = {edge["relation"] for edge in edges}
-            status = "supported" if "supports" in relations else "unresolved"
-            status = "conflicted" if {"supports", "contradicts"} <= relations else status
+            status = "conflicted" if {"supports", "contradicts"} <= relations else "unresolved"
+            status = "supported" if "supports" in relations and status == "unresolved" else status
             confidence = max((edge["confidence"] for edge in edges), default=0.0)
-            told = {"claim_id": claim_id, "facet": kind, "text": claim, "status": status, "confidence": confidence}
-            graph["claims"].append(told)
+            claim = {"claim_id": claim_id, "facet": kind, "text": text, "status": status, "confidence": confidence}
+            graph["claims"].append(claim)
             graph["edges"] += edges
             statuses[status] += 1
-        many = sum(statuses.values())
         counts = {f"{status}_count": statuses[status] for status in ("supported", "conflicted", "unresolved")}
-        coverage = "covered" if statuses["supported"] else "partial" if many else "missing"
+        coverage = "covered" if statuses["supported"] else "partial" if statuses else "missing"
+        many = statuses.total()
         graph["facets"].append({"facet": kind, "claim_count": many, **counts, "coverage_status": coverage})
     return graph
+
+
+def _relation(kind: str, hit: JsonObject) -> str:
+    if hit["match_coverage"] < _COVERED:
+        return "requires_followup"
+    return "contradicts" if kind == "eligibility" and "exceptions" in hit["ref"]["signals"] else "supports"

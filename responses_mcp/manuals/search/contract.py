@@ -12,15 +12,15 @@ import sqlite3
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from responses_mcp.manuals import KINDS
 from responses_mcp.manuals.cancellation import OutOfTime
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.titles import shown_title
-from responses_mcp.manuals.results.search_results import TIME_BUDGET, place, tool_of
+from responses_mcp.manuals.results.search_results import TIME_BUDGET, place, ref_of
 from responses_mcp.manuals.search.claims import claim_graph, empty_graph
 from responses_mcp.manuals.search.query import Query, query, required_term
 from responses_mcp.manuals.search.ranking import Key, Ranking, Scored, Search, rank, spread
@@ -46,7 +46,7 @@ _OF_REQUIRED, _OF_LACKING = 0.25, 0.1  # what the ranks of g_req weigh: where th
 _OF_RANKS, _OF_PARTS = 0.35, 0.70  # what ranks weigh beside scores: of gates and passes, if words are certain; of parts
 _LEAST_KEPT: Final = 8  # rows that the cut-off leaves alone, and that exploration never takes the place of
 _LOW_SHARE, _LOW_COVERAGE = 0.25, 0.50  # of the top score, of the question: what has less of both is cut off
-_TOP, _FEW, _READY, _ONE_SIDED = 5, 3, 4, 0.8  # rows that are read, too few, enough; and the share of one file
+_TOP, _FEW, _READY = 5, 3, 4  # rows that are read, too few, enough
 _SMALL: Final = ("query", "manual_id", "applied", "summary", "unscanned")
 
 # The parts of a question about two things: A and B of a comparison.
@@ -70,14 +70,12 @@ def sub_queries(question: str) -> list[str]:
     return []
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(NamedTuple):
     """The rows that a gate lets through, best first, and what their ranks weigh."""
 
     name: str
     required: Sequence[str]
     keys: Sequence[Key]
-    scores: Mapping[Key, float]
     weight: float
 
 
@@ -103,18 +101,16 @@ def find(
     dropped = [each["term"] for each in guarded if each["dropped"]]
     used = [each for each in required if each.text not in dropped]
     most = min(_MOST_SCORED, max(_FEWEST_SCORED, _SCORED_PER_CANDIDATE * request.max_candidates))
-    search = Search(reader, settings.lexical, check, most, used, compared=meaning is not None)
+    search = Search([reader], settings.lexical, check, most, used, compared=meaning is not None)
     parts = sub_queries(request.query)
     ranking, gates = _fused(query(request.query), parts, search)
     if meaning is not None:
-        meaning.rerank(ranking)
+        meaning.rerank(ranking, [reader])
     rows, ended = _selected(ranking, gates, request.max_candidates, settings.find)
     cutoff = TIME_BUDGET if unfinished else ranking.cutoff or ended
-    if cutoff == TIME_BUDGET:
-        unseen = unseen or "found_sections_not_ranked"
     found = [ranking.scored[key] for key, _ in rows]
     paths = [each.row.path for each in found]
-    gaps = _gaps(paths, unseen)
+    gaps = _gaps(len(paths), unseen)
     hits = [_hit(request.manual_id, each, score, gates) for each, (_, score) in zip(found, rows, strict=True)]
     texts = reader.texts(each.row.id for each in found)
     top = [any(each.required) for each in found[:_TOP]]
@@ -165,10 +161,12 @@ def find(
             "integration_status": status if rows else "blocked",
         },
         "candidates": hits,
-        "texts": [(tuple(each.row[:5]), tuple(texts[each.row.id])) for each in found],
+        "texts": [(tuple(each.row[:6]), tuple(texts[each.row.id])) for each in found],
         "gaps": gaps,
         "gate_runs": [_gate_run(gate, cutoff, selected=gate is gates[bool(gates[1].keys)]) for gate in gates],
-        "fusion_debug": [_fusion(rank, hit, gates) for rank, hit in enumerate(hits, 1)],
+        "fusion_debug": [
+            _fusion(at, each.key, hit, gates) for at, (each, hit) in enumerate(zip(found, hits, strict=True), 1)
+        ],
     }
     if request.include_claim_graph:
         wanted = settings.find.claim_graph_enabled
@@ -212,8 +210,8 @@ def _fused(asked: Query, parts: Sequence[str], search: Search) -> tuple[Ranking,
     terms = [each.text for each in search.required]
     weight = (_OF_REQUIRED if any(map(asked.has, search.required)) else _OF_LACKING) if gated else 0.0
     gates = (
-        Gate("g0", (), ranking.order, ranking.fused, 1.0),
-        Gate("g_req", terms, gated, ranking.having, weight),
+        Gate("g0", (), ranking.order, 1.0),
+        Gate("g_req", terms, gated, weight),
     )
     fused = _blended(base, [(gate.keys, gate.weight) for gate in gates], certain)
     order = sorted(fused, key=lambda key: -fused[key])
@@ -318,17 +316,15 @@ def unseen_of(files: int, *, unlisted: bool) -> str | None:
     return f"{files}_{'or_more_' if unlisted else ''}files_not_searched" if files or unlisted else None
 
 
-def _gaps(paths: Sequence[str], unseen: str | None) -> list[JsonObject]:
+def _gaps(found: int, unseen: str | None) -> list[JsonObject]:
     """Return the rows of kind `gaps`: one if not all was looked at, and one for what the candidates lack."""
     hints: list[str] = []
     if unseen:
         hints.append(f"The search is incomplete ({unseen}); manual_hits kind unscanned lists files, search again.")
-    if not paths:
+    if not found:
         hints.append("Nothing was found; use other words, or other required_terms.")
-    elif len(paths) < _FEW:
+    elif found < _FEW:
         hints.append(f"Fewer than {_FEW} sections were found; use more general words, or other required_terms.")
-    elif len(paths) >= _TOP and _bias(paths) >= _ONE_SIDED:
-        hints.append("Nearly all hits are in one file; name the other subject, or find other files with manual_toc.")
     return [_no_hit("gap", ref=None, path=None, gap_hint=hint) for hint in hints]
 
 
@@ -339,7 +335,7 @@ def _no_hit(reason: str, *, gap_hint: str | None = None, **fields: Any) -> JsonO
 
 
 def _hit(manual_id: str, found: Scored, score: float, gates: Sequence[Gate]) -> JsonObject:
-    path, line = found.key
+    _, path, line = found.key
     signals = list(dict.fromkeys([*found.signals, *["gate_rrf"] * bool(gates[1].keys)]))
     ref = {"target": "manual", "manual_id": manual_id, "path": path, "start_line": line, "signals": signals}
     return {
@@ -356,22 +352,15 @@ def _gate_run(gate: Gate, cutoff: str | None, *, selected: bool) -> JsonObject:
         "gate": gate.name,
         "required_terms": list(gate.required),
         "candidates_count": len(gate.keys),
-        "top_score": round(max(gate.scores.values()), 4) if gate.keys else None,
         "cutoff_reason": cutoff,
-        "weight": gate.weight,
         "selected": selected,
     }
 
 
-def _fusion(rank: int, hit: JsonObject, gates: Sequence[Gate]) -> JsonObject:
-    """Return how a row came to its score: its rank in each gate, and what that was worth."""
-    key = hit["ref"]["path"], hit["ref"]["start_line"]
-    ranks = [(gate, gate.keys.index(key) + 1) for gate in gates if key in gate.scores]
-    contributions = [
-        {"gate": gate.name, "rank": at, "weight": gate.weight, "rrf": round(gate.weight / (_RRF_K + at), 6)}
-        for gate, at in ranks
-    ]
-    return {"rank": rank, "score": hit["score"], "ref": hit["ref"], "contributions": contributions}
+def _fusion(rank: int, key: Key, hit: JsonObject, gates: Sequence[Gate]) -> JsonObject:
+    """Return how a row came to its score: its rank in each gate."""
+    ranks = [{"gate": gate.name, "rank": gate.keys.index(key) + 1} for gate in gates if key in gate.keys]
+    return {"rank": rank, "score": hit["score"], "ref": hit["ref"], "contributions": ranks}
 
 
 def _bias(paths: Sequence[str]) -> float:
@@ -461,11 +450,10 @@ def _shown(
                 whole["ref"] = {**ref, "signals": row["ref"]["signals"]}
             items.append(whole)
             continue
-        ref = {**tool_of(ref["path"]), **ref}
+        ref = ref_of(ref["path"], ref["start_line"], place(shown.match_line, shown.char_offset))
         title: JsonObject = {}
         if kind == "integrated_top":
             ref |= {"manual_id": payload["manual_id"], "above": shown.above, "snippet": shown.snippet.text}
             title = {"title": shown_title(row["title"])}
-        ref |= place(shown.match_line, shown.char_offset)
         items.append({"ref": ref, **title, "score": row["score"], **matched})
     return items

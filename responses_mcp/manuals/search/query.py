@@ -61,6 +61,7 @@ _IN_CODE: Final = re.compile(r"`[^`]*`")
 _CALLED: Final = re.compile(r"\(\)?")
 _SIGILS: Final = ("#", "@", "$", "<", "{", "%")
 
+_LONGEST: Final = 10_000  # characters
 _MOST_TERMS: Final = 80
 _MOST_WORDS: Final = 40  # nobody types more, and a pasted page must not take the time of a hundred searches
 _MOST_KANA, _LONGEST_KANA = 8, 6  # words of hiragana, and characters of one
@@ -122,8 +123,8 @@ class Query:
     """A question. `text` is folded; `title` are its tokens as a title with the same words has them.
 
     `words` are those that a reader sees in it, without grammar unless it has no others, each with its tokens; `terms`
-    are the tokens by which it is searched for, `phrases` what stands from each word to the next. `kana` may be words of
-    hiragana. `spoken` is how far this is a sentence, from 0 to 1.
+    are the tokens by which it is searched for, `phrases` what stands from each word to the next, or a name.
+    `kana` may be words of hiragana. `spoken` is how far this is a sentence, from 0 to 1.
     """
 
     text: str
@@ -160,7 +161,8 @@ class Query:
 
 def query(question: str) -> Query:
     """Take a question apart."""
-    question = _ASKING_IN_JAPANESE.sub("", question.strip()) or question
+    question = question.strip()[:_LONGEST]
+    question = _ASKING_IN_JAPANESE.sub("", question) or question
     written = prepared(question).replace(LONG_VOWEL, "")
     text = foldable(normalise(question))
     pieces = list(PIECE.finditer(written))
@@ -212,7 +214,7 @@ def query(question: str) -> Query:
 
 
 def _asked_for(question: str) -> tuple[int, int, bool]:
-    """Return where a question in lower case says what is asked for, and whether that is a name, as in "What does is do?"."""
+    """Return where a question says what is asked for, and whether that is surely a name, as in "What does is do?"."""
     before, behind = _ASKING.match(question), _ASKED.search(question)
     if before is None:
         return 0, len(question), False

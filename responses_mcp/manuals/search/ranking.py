@@ -10,18 +10,16 @@ import math
 import re
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
 from responses_mcp.manuals.files.titles import shown_title
-from responses_mcp.manuals.index.tokens import is_character, tokens
-from responses_mcp.manuals.results.search_results import TIME_BUDGET
-from responses_mcp.manuals.search.query import GRAMMAR, Query, RequiredTerm, pad
+from responses_mcp.manuals.index.tokens import is_character
+from responses_mcp.manuals.search.query import GRAMMAR, Query, RequiredTerm
 from responses_mcp.manuals.search.reader import (
     Frequencies,
     Reader,
@@ -31,11 +29,11 @@ from responses_mcp.manuals.search.reader import (
     frequencies,
     in_turn,
 )
-from responses_mcp.manuals.words import alike, foldable, normalise, prepared
+from responses_mcp.manuals.words import alike, foldable, normalise
 from responses_mcp.settings.model import LexicalSettings
 
-Key = tuple[str, int]
-"""Path and heading line: what a hit is. A long section has several rows, of which the best stands for it."""
+Key = tuple[str, str, int]
+"""Manual, path and heading line: what a hit is. A long section has several rows, of which the best stands for it."""
 
 # BM25F: a text of average length counts its words once, a title more. Lengths are in characters.
 _K1: Final = 1.2
@@ -58,9 +56,6 @@ _AS_WRITTEN: Final = 0.4  # for words in the form that the question has, if it i
 _CLOSE: Final = 0.15
 _UNSURE: Final = 0.33  # of that, if it is not certain
 _NUMBER: Final = 0.1
-_NOISE: Final = 0.02
-_NOT_OF_CHANGES: Final = 0.15  # of the score, that notes of releases lose unless they are asked for
-_TRANSLATED: Final = 0.99  # of the best score of a page, the most that its translation into another language has
 _COMMON: Final = 0.1  # of the sections: grammar that more of them have is not looked for
 _BONUSES: Final = _HEAD + _AS_WRITTEN + _PHRASE + _CLOSE + _NUMBER
 
@@ -89,12 +84,15 @@ _CHANGES: Final = re.compile(
     r"|(?:^|/)(?:changes|history|news|releases)(?:\.[a-z]+$|/)",
     re.IGNORECASE,
 )
+_LISTS: Final = re.compile(r"(^|[/_-])(toc|index|目次|contents)([_-]|\.[a-z]+$)", re.IGNORECASE)
+_NOISE: Final = (("list of contents", _LISTS, 0.015), ("release notes", _CHANGES, 0.15))
+"""What costs a row a share of its score, unless the question asks for it."""
 _LANGUAGE: Final = re.compile(
-    r"(?:^|(?<=/))(ar|cs|da|de|el|en|es|fa|fi|fr|he|hi|hu|id|it|ja|ko|nl|no|pl|pt|ro|ru|sv|th|tr|uk|vi|zh)"
-    r"(?:[-_][a-z]{2,4})?/|\.(de|en|es|fr|it|ja|ko|pt|ru|zh)(?:[-_][a-z]{2,4})?(?=\.[a-z]+$)",
+    r"(?:^|/)(ar|cs|de|en|es|fr|hu|ja|ko|nl|pl|pt|ro|ru|sv|tr|uk|vi|zh)(?:[-_][a-z]{2,4})?/"
+    r"|\.(de|en|es|fr|it|ja|ko|pt|ru|zh)(?:[-_][a-z]{2,4})?\.[a-z]+$",
     re.IGNORECASE,
 )
-_LISTS: Final = re.compile(r"(^|[/_-])(toc|index|目次|contents)([_-]|\.[a-z]+$)", re.IGNORECASE)
+_TRANSLATED: Final = 0.05  # of the score, that a page in another language than the question's loses
 _EXCEPTING: Final = ("ただし", "但し", "除外", "対象外", "を除く", "unless", "except for", "except when", "exclusion")
 
 
@@ -102,19 +100,16 @@ _EXCEPTING: Final = ("ただし", "但し", "除外", "対象外", "を除く", 
 class Search:
     """What the questions of one search share. `required` are the terms that the guard left.
 
-    At most `most` rows are scored for a question. `check` stops the search. `compared` says that meaning will choose
-    among the rows. `frequencies` are of other manuals too, where a question is asked of several; then the words of
-    `manual_id` count as those of every path.
+    At most `most` rows of a manual are scored for a question. `check` stops the search. `compared` says that meaning
+    will choose among the rows.
     """
 
-    reader: Reader
+    readers: Sequence[Reader]
     lexical: LexicalSettings
     check: CancellationCheck
     most: int
     required: Sequence[RequiredTerm] = ()
     compared: bool = False
-    frequencies: Frequencies | None = None
-    manual_id: str = ""
 
 
 @dataclass(slots=True)
@@ -135,7 +130,7 @@ class Scored:
     @property
     def key(self) -> Key:
         """Return the section that it is of."""
-        return self.row.path, self.row.line
+        return self.row.manual, self.row.path, self.row.line
 
     def add(self, part: str, points: float, signal: str = "") -> None:
         """Add `points` to the score, unless they are 0."""
@@ -151,8 +146,9 @@ class Ranking:
     """What one question finds: sections by their keys, those that its words find in their `order`, and `fused` scores.
 
     `having` are those with a required term, by their scores with the bonus for that. `liked` are the first as the index
-    orders them. `cutoff` says why rows are missing, if any are. `certainty` says how surely the words name what is
-    sought, from 0 to 1: whether a section has them all.
+    orders them. `cutoff` says why rows are missing, if any are; `late` are the manuals that there was no time for.
+    `certainty` says how surely the words name what is sought, from 0 to 1: whether a section has them all. `known` is
+    the part of the question that any section has, by how rare words are, and `unknown` are its words that none has.
     """
 
     scored: dict[Key, Scored]
@@ -161,49 +157,51 @@ class Ranking:
     having: dict[Key, float]
     liked: list[Key]
     cutoff: str | None
+    late: Sequence[str]
     certainty: float
+    known: float
+    unknown: Sequence[str]
 
 
 def rank(asked: Query, search: Search) -> Ranking:
-    """Rank what a question finds in a manual.
+    """Rank what a question finds in the manuals of a search.
 
-    When time runs out while rows are scored, those scored so far are ranked. Raises OutOfTime when there are none.
+    When time runs out, those that were looked into by then are ranked. Raises OutOfTime where there are none.
     """
-    reader, check = search.reader, search.check
+    readers, check = search.readers, search.check
+    asked = asked.with_words(dict.fromkeys(word for reader in readers for word in reader.in_titles(asked.kana)))
+    counts = frequencies(readers, asked.terms)
+    scorer = _Scorer(asked, counts, search)
     scored: list[Scored] = []
-    scorer: _Scorer | None = None
-    ids: list[int] = []
+    liked: list[int] = []
     cutoff: str | None = None
-    try:
-        asked = asked.with_words(reader.in_titles(asked.kana))
-        known = search.frequencies or frequencies([reader], asked.terms)
-        ids = candidates(reader, asked, compared=search.compared)
-        if not ids and any(each.hits(name_of(search.manual_id)) for each in asked.terms):
-            ids = reader.first(_REFINED)
-        scorer = _Scorer(asked, known, search)
-        every = in_turn([ids, candidates_with(reader, search.required)])
-        by_words = set(ids)
-        cutoff = "candidate_cap" if len(every) > search.most else None
-        for row in reader.rows(every[: search.most]):
-            check()
-            scored.append(scorer.look(Scored(row, row.id in by_words)))
-        scorer.score(scored)
-        best = {each.row.id: each for pool in _pools(scored) for each in pool[:_REFINED]}
-        for number, text in reader.texts(best).items():
+    late: Sequence[str] = ()
+    for number, reader in enumerate(readers):
+        try:
+            ids = candidates(reader, asked, compared=search.compared)
+            every = in_turn([ids, candidates_with(reader, search.required)])
+            rows = reader.rows(every[: search.most])
+            by_words = set(ids)
+            looked = [scorer.look(Scored(row, row.id in by_words)) for row in rows if check() is None]
+        except (OutOfTime, sqlite3.OperationalError):
+            with suppress(OutOfTime):  # which is how SQLite was interrupted, perhaps
+                check()
+                raise
+            if not number:
+                raise OutOfTime from None
+            late = [each.name for each in readers[number:]]
+            break
+        cutoff = "candidate_cap" if len(every) > search.most else cutoff
+        scored += looked
+        liked += ids
+    scorer.score(scored)
+    best = {each.row.id: each for pool in _pools(scored) for each in pool[:_REFINED]}
+    for reader in () if late else readers:
+        of_it = [number for number, each in best.items() if each.row.manual == reader.name]
+        for number, text in reader.texts(of_it).items():
             check()
             scorer.refine(best[number], text.text)
-    except (OutOfTime, sqlite3.OperationalError):
-        with suppress(OutOfTime):  # which is how SQLite was interrupted, perhaps
-            check()
-            raise
-        if scorer is None or not scored:
-            raise OutOfTime from None
-        scorer.score(scored)
-        cutoff = TIME_BUDGET
     _lift_files(each for each in scored if each.asked)
-    most = most_of_translations(((each.row.path, each.score) for each in scored), asked.language)
-    for each in scored:
-        each.add("translation", min(most.get(each.row.path, each.score) - each.score, 0.0))
     plain, having = map(_of_sections, _pools(scored))
     keys = {each.row.id: key for key, each in plain.items()}
     return Ranking(
@@ -211,9 +209,12 @@ def rank(asked: Query, search: Search) -> Ranking:
         list(plain),
         {key: each.score for key, each in plain.items()},
         {key: each.score + (1 - each.score) * each.bonus / (1 + each.bonus) for key, each in having.items()},
-        [keys[each] for each in ids if each in keys],
+        [keys[each] for each in liked if each in keys],
         cutoff,
+        late,
         scorer.certainty,
+        scorer.known,
+        [word for word, of_it in asked.words.items() if not any(counts.having.get(each, 1) for each in of_it)],
     )
 
 
@@ -228,10 +229,10 @@ def _pools(scored: Iterable[Scored]) -> tuple[list[Scored], list[Scored]]:
 def _of_sections(rows: Iterable[Scored]) -> dict[Key, Scored]:
     """Return the best row of each section, of so many sections of a file."""
     best: dict[Key, Scored] = {}
-    of_file: Counter[str] = Counter()
+    of_file: Counter[tuple[str, str]] = Counter()
     for each in rows:
-        if each.key not in best and of_file[each.row.path] < _MOST_OF_A_FILE:
-            of_file[each.row.path] += 1
+        if each.key not in best and of_file[each.key[:2]] < _MOST_OF_A_FILE:
+            of_file[each.key[:2]] += 1
             best[each.key] = each
     return best
 
@@ -242,7 +243,6 @@ class _Scorer:
     def __init__(self, asked: Query, known: Frequencies, search: Search) -> None:
         self._asked = asked
         self._lexical = lexical = search.lexical
-        self._name = name_of(search.manual_id)
         weighed = [(term, term.weight * idf(known.sections, known.having[term.token])) for term in asked.terms]
         there = [each for each in weighed if known.having[each[0].token]]
         # What is little and nearly everywhere tells nothing, and takes the most time.
@@ -261,14 +261,15 @@ class _Scorer:
         fades = asked.spoken * (1.0 if asked.is_latin else _FADES_IN_JAPANESE)
         self._b = min(_B * lexical.length_penalty_weight / 0.2, 1.0)
         self._average = max(known.average, 1.0)
-        self._of_changes = _CHANGES.search(asked.text) is not None
+        self._noise = [each for each in _NOISE if each[1].search(asked.text) is None]
         self._coverage = (1 - fades) * (lexical.coverage_weight + _SPARSE_COVERAGE) / (_COVERAGE + _SPARSE_COVERAGE)
-        there_of_all = self._total / (self._total + missing)
-        self._scale = there_of_all / ((2 - fades + _BONUSES) * (1 + _NEXT * _FILE))
+        lacking = sum(weight for term, weight in weighed if not known.having[term.token] and term.part_of not in names)
+        self.known = self._total / (self._total + 2 * lacking)  # `idf` has half of the weight of what none has
+        self._scale = self._total / (self._total + missing) / ((2 - fades + _BONUSES) * (1 + _NEXT * _FILE))
         self.certainty = 0.0
         self._said = frozenset(asked.title.split())
         self._names = {term.token for term in self._terms if term.is_telling}
-        self._required = [(each, *self._worth(each, search.reader)) for each in search.required]
+        self._required = [(each, *self._worth(each, search.readers[0])) for each in search.required]
 
     def _worth(self, term: RequiredTerm, reader: Reader) -> tuple[bool, float, frozenset[int]]:
         """Return whether a required term is a word of the question, what it is worth if not, and what holds it."""
@@ -284,7 +285,7 @@ class _Scorer:
     def look(self, found: Scored) -> Scored:
         """Find the terms in a row; `score` makes scores of it."""
         row = found.row
-        text, title, above = row.text_tokens, row.title_tokens, row.above_tokens + self._name
+        text, title, above = row.text_tokens, row.title_tokens, row.above_tokens
         anywhere = f"{text}{title}{above}"
         length = 1 - self._b + self._b * max(row.length, 1) / self._average
         in_title = _TITLE / (1 - _TITLE_B + _TITLE_B * len(row.title) / _TITLE_LENGTH)
@@ -319,9 +320,8 @@ class _Scorer:
             each.add("coverage", scale * self._coverage * best * each.coverage**_COVERED)
             head = sum(self._weights[at] for at, _, in_head in each.gains if in_head) / self._total
             each.add("head", scale * _HEAD * head, "anchor")
-            each.add("list of contents", -scale * _NOISE * (_LISTS.search(row.path) is not None))
-            if not self._of_changes and (_CHANGES.search(row.path) or _CHANGES.search(row.title)):
-                each.add("release notes", -_NOT_OF_CHANGES * each.score)
+            for name, share in self._losses(row):
+                each.add(name, -share * each.score)
             if likeness := self._likeness(row):
                 each.add("title", max(1 - each.score, 0.0) * _ASKED * likeness, "exact" if likeness == 1 else "")
         top = max([_LEAST_BEST, *(each.score for each in looked if each.asked)])
@@ -329,6 +329,15 @@ class _Scorer:
             for hits, (_, said, worth, _) in zip(each.required, self._required, strict=True):
                 points = _SAID * scale * self.certainty if said else _DEMANDED * top * worth
                 each.bonus += points * hits / (hits + _K1)
+
+    def _losses(self, row: Row) -> Iterator[tuple[str, float]]:
+        """Yield what costs a row a share of its score."""
+        for name, pattern, share in self._noise:
+            if pattern.search(row.path) or pattern.search(row.title):
+                yield name, share
+        language = _LANGUAGE.search(f"{row.manual}/{row.path}")
+        if language and self._asked.language not in ("", (language[1] or language[2]).lower()):
+            yield "translation", _TRANSLATED
 
     def _likeness(self, row: Row) -> float:
         """Return how far the title of a row is the question, from 0 to 1: what each has that the other has, too."""
@@ -407,10 +416,11 @@ def _narrowest(places: Sequence[tuple[int, str]], many: int) -> int:
 
 def _lift_files(rows: Iterable[Scored]) -> None:
     """Let the best section of each file gain by the next ones: who finds several wants the page."""
-    files = defaultdict[str, dict[int, Scored]](dict)
+    files = defaultdict[tuple[str, str], dict[int, Scored]](dict)
     for each in sorted(rows, key=lambda each: (each.score, -each.row.line)):
-        files[each.row.path].pop(each.row.line, None)
-        files[each.row.path][each.row.line] = each
+        sections = files[each.row.manual, each.row.path]
+        sections.pop(each.row.line, None)
+        sections[each.row.line] = each
     for sections in files.values():
         *others, first = sections.values()
         first.add("file", _FILE * sum(each.score for each in others[-_NEXT:]))
@@ -422,31 +432,12 @@ def spread(ranking: Sequence[Key], scores: Mapping[Key, float], most: int) -> li
     The scores that are returned never rise, and are from 0 to 1.
     """
     step = _CROWDED * max((scores[key] for key in ranking), default=0.0)
-    of_file: Counter[str] = Counter()
+    of_file: Counter[tuple[str, str]] = Counter()
     sunk: list[tuple[Key, float]] = []
     for key in ranking:  # the best first
-        sunk.append((key, min(max(scores[key] - step * of_file[key[0]], 0.0), 1.0)))  # weights set high go beyond 1
-        of_file[key[0]] += 1
+        sunk.append((key, min(max(scores[key] - step * of_file[key[:2]], 0.0), 1.0)))  # weights set high go beyond 1
+        of_file[key[:2]] += 1
     return sorted(sunk, key=lambda each: -each[1])[:most]
-
-
-def most_of_translations(pages: Iterable[tuple[str, float]], language: str) -> dict[str, float]:
-    """Return the most that pages may score beside the same page in a language, by their paths, given with scores."""
-    best = dict[str, float]()
-    for path, score in pages:
-        best[path] = max(score, best.get(path, 0.0))
-    groups = defaultdict[str, dict[str, list[str]]](lambda: defaultdict(list))
-    for path in best:
-        found = _LANGUAGE.search(path)
-        page = path if found is None else f"{path[: found.start()]}{path[found.end() :]}"
-        groups[page][(found[1] or found[2]).lower() if found is not None else ""].append(path)
-    most = dict[str, float]()
-    for languages in groups.values():
-        wanted = language if language in languages else ""
-        if len(languages) > 1 and wanted in languages:
-            least = _TRANSLATED * max(best[path] for path in languages[wanted])
-            most.update((path, least) for other, paths in languages.items() if other != wanted for path in paths)
-    return most
 
 
 def idf(documents: int, having: int) -> float:
@@ -454,9 +445,3 @@ def idf(documents: int, having: int) -> float:
     if not having:
         return math.log(1 + (documents + 0.5) / 0.5) / 2
     return math.log(1 + (documents - having + 0.5) / (having + 0.5))
-
-
-@lru_cache(64)
-def name_of(manual_id: str) -> str:
-    """Return the name of a manual as tokens are looked for in it."""
-    return pad(tokens(prepared(manual_id))) if manual_id else ""

@@ -9,11 +9,14 @@ from functools import partial
 from itertools import accumulate, chain, pairwise, zip_longest
 from typing import Final, NamedTuple
 
+from responses_mcp.manuals.index.pieces import pieces_of
 from responses_mcp.manuals.index.rows import Entry
 from responses_mcp.manuals.index.store import broken
+from responses_mcp.manuals.index.tokens import tokens
 from responses_mcp.manuals.index.update import Manual
 from responses_mcp.manuals.requests.paths import lies_below
 from responses_mcp.manuals.search.query import Query, RequiredTerm, Term, pad
+from responses_mcp.manuals.words import prepared
 
 _POSTINGS: Final = 3_000  # entries of the index that the tokens of one question may go through, if any of them will do
 _ALL_POSTINGS: Final = 10_000  # and if all of them have to be there; or that the rarest has, beside all others
@@ -60,6 +63,7 @@ _FIRST: Final = "SELECT first FROM file WHERE manual = ? AND sections {} ORDER B
 class Row(NamedTuple):
     """A part of a section as the index has it, without its text: `title` as written, the tokens `pad`ded."""
 
+    manual: str
     id: int
     path: str
     line: int
@@ -84,13 +88,18 @@ class Text(NamedTuple):
 
 
 class Reader:
-    """What a find reads of one manual. `connection` must show one state of the index for as long as this is used.
+    """What a search reads of one manual. `connection` must show one state of the index for as long as this is used.
 
-    With a `prefix` it finds what is at or below that path; words are as rare as in the whole manual.
+    With a `prefix` it finds what is at or below that path; words are as rare as in the whole manual. The words of
+    `name` count as those of every path, where several manuals are searched.
     """
 
-    def __init__(self, connection: sqlite3.Connection, manual: Manual, counts: Counts, prefix: str = "") -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, manual: Manual, counts: Counts, prefix: str = "", name: str = ""
+    ) -> None:
         self._connection = connection
+        self.name = name
+        self.name_tokens = pad(tokens(prepared(name)))
         self._is_below = _IS_BELOW if prefix else ""
         if prefix:
             connection.create_function("is_below", 1, partial(lies_below, prefix=prefix))
@@ -161,7 +170,14 @@ class Reader:
         found = self._connection.execute(_ROWS.format(self._table, ",".join(map(str, ids)))).fetchall()
         if len(found) < len(ids):
             raise broken("rows are missing")
-        return [Row(*given[:5], *map(pad, given[5:])) for given in found]
+        return [
+            Row._make((self.name, *row, pad(title), pad(above) + self.name_tokens, pad(text)))
+            for *row, title, above, text in found
+        ]
+
+    def pieces(self, ids: Iterable[int]) -> dict[int, list[str]]:
+        """Return the texts of rows that have vectors, by their ids."""
+        return pieces_of(self._connection, self.manual.number, ids)
 
     def texts(self, ids: Iterable[int]) -> dict[int, Text]:
         """Return the texts of rows by their ids; a blank one has those of the sections below it."""
@@ -188,8 +204,11 @@ class Frequencies(NamedTuple):
 
 
 def frequencies(readers: Sequence[Reader], terms: Iterable[Term]) -> Frequencies:
-    """Count the terms in manuals that are searched together."""
-    having = {term.token: sum(reader.having(term.match) for reader in readers) for term in terms}
+    """Count the terms in manuals that are searched together; all sections of a manual have the words of its name."""
+    having: dict[str, int] = {}
+    for term in terms:
+        named = (reader.manual.sections for reader in readers if term.stands_in(reader.name_tokens))
+        having[term.token] = sum(reader.having(term.match) for reader in readers) or sum(named)
     sections = sum(reader.manual.sections for reader in readers)
     average = sum(reader.manual.characters for reader in readers) / max(sections, 1)
     return Frequencies(sections, having, average)
@@ -204,7 +223,8 @@ def candidates(reader: Reader, asked: Query, *, compared: bool = False) -> list[
     """
     there = _there(reader, [each for each in asked.terms if each.is_telling]) or _there(reader, asked.terms)
     if not there:
-        return []
+        is_named = any(each.stands_in(reader.name_tokens) for each in asked.terms)
+        return reader.first(_OTHERS) if is_named else []
     answers: list[list[int]] = []
     if there[0][0] <= _ALL_POSTINGS:
         of_title = " AND ".join(match for _, match in there[:_OF_TITLE])
