@@ -30,6 +30,8 @@ LIMIT: Final = 128 * 1024
 
 _DEFAULT: Final = "default"
 _UNFILLED: Final = "a placeholder left unfilled (not shown)"
+_NO_WORD: Final = 16
+"""Characters from which on the key of the configuration is none of the words that a value may have."""
 _CURES: Final = {
     "env": "correct it or unset it",
     "yaml": "correct or remove it",
@@ -237,7 +239,7 @@ class _Loading:
             raise BadValue(_UNFILLED)
         value = setting.form.read(given)
         written = repr(value)
-        if Redactor()(written) != written:
+        if Redactor(each for each in self.secrets() if each and len(each) >= _NO_WORD)(written) != written:
             raise BadValue("a value that looks like a key (not shown)")
         if is_mapping(value):
             members = {**self.values[setting.key], **value}
@@ -277,8 +279,9 @@ class _Loading:
 
     def secrets(self) -> list[str | None]:
         """Return what no finding may show: keys in either variable, and the values of headers."""
-        names = ("OPENAI_API_KEY", self.values["openai.api_key_env"], *self.values["openai.headers_env"].values())
-        return [self.environ.get(name) for name in names]
+        values = self.values  # which may not be decided yet
+        names = ("OPENAI_API_KEY", values.get("openai.api_key_env"), *values.get("openai.headers_env", {}).values())
+        return [self.environ.get(name or "") for name in names]
 
 
 def _finish_openai(loading: _Loading) -> None:

@@ -51,6 +51,12 @@ def test_a_key_in_the_wrong_variable_is_not_shown(form: str, tmp_path: Path) -> 
             silent(loaded, key)
 
 
+def test_the_key_is_no_value_of_another_setting(tmp_path: Path) -> None:
+    for name in ("MODEL_ANSWER", "DEBUG", "MANUALS_ROOT"):
+        loaded = load(tmp_path, environ={"OPENAI_API_KEY": OPAQUE, name: OPAQUE})
+        assert "looks like a key" in problem(loaded)
+
+
 @pytest.mark.parametrize("form", ["{}", "'a {} b'", "[{}]", "{{a: {}}}", "{{{}: a}}", "!!int {}", "!{} x"])
 def test_a_key_in_the_wrong_place_of_the_file_is_not_shown(form: str, tmp_path: Path) -> None:
     wrong = form.format(CANARY)
