@@ -176,7 +176,6 @@ async def test_the_reason_and_the_cure_are_told_in_whichever_form_they_come(form
 @pytest.mark.parametrize(("body", "words", "requests"), [
     ({"detail": "Rate limit exceeded"}, ["Rate limit exceeded.", "Wait a while"], 2),
     ({"detail": "Service unavailable"}, ["Service unavailable."], 2),
-    ({"success": False, "code": 1305, "msg": "该模型当前访问量过大"}, ["访问量过大", "Wait a while"], 2),
     ({"message": "Too many requests", "code": 429}, ["Too many requests.", "Wait a while"], 2),
     ({"success": False, "errors": [{"code": 10000, "message": "Authentication error"}]}, ["OPENAI_API_KEY"], 1),
     ({"object": "error", "message": "No such thing", "code": 400}, ["No such thing."], 1),
@@ -300,7 +299,7 @@ def refused(status: int, message: str, code: Any = None, **more: Any) -> Json:
     (refused(200, "Missing scopes: api.responses.write", type="invalid_request_error"), "permission", "its parameters"),
     (
         Sse([{"type": "error", "error": {"type": "invalid_request_error", "message": "Wrong organization."}}]),
-        *("Correct the organization", "its parameters"),
+        *("the key's organization", "its parameters"),
     ),
     (refused(401, "Access denied due to invalid subscription key or wrong API endpoint."), "valid key", "region"),
     (Json({"detail": [{"type": "extra_forbidden", "loc": ["input"], "msg": "Bad"}]}, 422), "its parameters", "region"),
@@ -503,16 +502,9 @@ def located(*paths: list[Any], name: str = "loc") -> list[dict[str, Any]]:
     Json({"detail": located(["body", "include"], ["body", "reasoning"])}, 422),
     Json({"detail": located(["body", "include", 0], ["body", "reasoning", "str"])}, 400),
     Json({"error": {"message": located(["include"], ["reasoning"], name="path"), "code": 400}}, 400),
-    Json({"title": "Bad", "errors": {"include": ["It is unknown."], "$.reasoning": ["No.", "Never."]}}, 400),
     Json({"message": "Bad", "errors": [{"field": "include", "message": "No"}, {"field": "reasoning"}]}, 400),
     refused(400, "Bad", details=[{"fieldViolations": [{"field": "include"}, {"field": "reasoning"}]}]),
-    refused(400, f"2 errors: {located(['body', 'include'], ['body', 'reasoning'])}"),
-    refused(400, "Unrecognized request arguments supplied: include, reasoning"),
-    refused(400, 'Keys "include" or "reasoning.effort" are invalid'),
-    refused(400, 'Unknown name "include": Cannot find field.\nUnknown name "reasoning": Cannot find field.'),
-    Json({"message": ["property include should not exist", "property reasoning should not exist"]}, 400),
     Json({"error": {"issues": [{"keys": ["include", "reasoning"], "path": [], "message": "Unknown"}]}}, 400),
-    refused(400, "Unrecognized key(s) in object: 'include', 'reasoning'"),
     refused(400, "Provider returned error", 400, metadata={"raw": json.dumps(located(["include"], ["reasoning"]))}),
 ], ids=repr)  # fmt: skip
 async def test_all_parameters_that_one_refusal_names_are_left_out_at_once(reply: Json) -> None:
@@ -524,16 +516,6 @@ async def test_all_parameters_that_one_refusal_names_are_left_out_at_once(reply:
 async def test_of_a_list_that_refuses_something_else_too_nothing_is_left_out() -> None:
     _, requests = await reason(Json({"detail": located(["body", "include"], ["body", "input"])}, 422))
     assert requests == 1
-
-
-@pytest.mark.parametrize("message", [
-    "Unrecognized request argument supplied: include", "Unknown parameter: include. See the manual.",
-    "Unsupported field: include (request id: 20240806)", "The parameter include is not supported.",
-    "Unknown field: include, expected one of model, input",
-])  # fmt: skip
-async def test_a_name_without_quotes_that_ends_a_sentence_behind_a_colon_is_left_out(message: str) -> None:
-    _, fake = await tell(refused(400, message), retries=1)
-    assert ["include" in json.loads(request.body) for request in fake.requests] == [True, False]
 
 
 @pytest.mark.parametrize("message", [

@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice, repeat
-from operator import itemgetter
 from typing import Any, Final, NamedTuple, cast
 
 from responses_mcp.errors import (
@@ -50,14 +49,16 @@ _WORKED: Final = (None, "completed", "incomplete")  # what the state of an item 
 STATES: Final = ("completed", "failed", "incomplete", "cancelled", "queued", "in_progress")
 _NOTHING: Final = frozenset({"", "0", "200", "none", "null", "error", "fail", *STATES})
 
-# Where servers put the parts of an error, named as `_members` does. What stands beside it counts last.
-_WITHIN: Final = ("error", "errors", "detail", "fault", "issues", "response")
-_BESIDE: Final = ("details", "violations", "fieldviolations", "metadata", "innererror", "extensions", "headers")
-_TEXTS: Final = ("message", "msg", "description", "faultstring", "detail", "title", "reason", "error")
+# Where servers put the parts of an error, named as `_members` does.
+_WITHIN: Final = (
+    *("error", "errors", "detail", "message", "fault", "issues", "response", "raw", "metadata", "headers"),
+    *("details", "violations", "fieldviolations", "innererror"),
+)
+_TEXTS: Final = ("message", "msg", "description", "faultstring", "raw", "detail", "title", "error")
 _CODES: Final = ("statuscode", "httpstatus", "code", "status", "quotaid", "quotalimit", "reason", "error")
-_PARAMS: Final = ("param", "parameter", "field", "property", "pointer", "instancepath")
+_PARAMS: Final = ("param", "parameter", "field")
 _PATHS: Final = ("keys", "path", "loc")
-_KNOWN: Final = frozenset((*_WITHIN, *_BESIDE, *_TEXTS, *_CODES, *_PARAMS, *_PATHS, "raw"))
+_KNOWN: Final = frozenset((*_WITHIN, *_TEXTS, *_CODES, *_PARAMS, *_PATHS))
 _WAIT = re.compile(r"retryafter(ms|seconds)?|retrydelay|resets?(at|inseconds)|xratelimitreset")
 # Gateways have this code for any request that they cannot read, with what the API behind said of it within.
 _OF_GATEWAY: Final = "invalid_prompt"
@@ -86,9 +87,9 @@ class Kind(NamedTuple):
     """A row of the table.
 
     `words` are looked for in labels, and in the message where the status is one of `on`; "~" stands for up to three
-    others. A kind without `on` is vague: a status says as much, so its words count only where there is none. `usual`
-    are the statuses that mean this kind where nothing else is found. `again` is None where the same request would be
-    refused again, else it tells how far the request had come: behind a gateway, the API may go on.
+    others. A kind without `on` is vague: its words count only where there is no status. `usual` are the statuses that
+    mean this kind where nothing else is found. `again` is None where the same request would be refused again, else how
+    far the request had come: behind a gateway, the API may go on.
     """
 
     error: type[UpstreamError]
@@ -103,7 +104,6 @@ class Kind(NamedTuple):
 _REFUSED: Final = (RequestRefused, "The API refused the request")
 _FORBIDDEN: Final = (RequestRefused, "The API key may not do this")
 _FAILED: Final = (ServiceFailed, "The API failed", "Try again later, or check openai.base_url if it is not OpenAI's.")
-_GIVEN = "Check the profile's model and its parameters."
 _OF_KEY: Final = (401, 403)
 
 # In the order in which they are tried: what is exhausted or refused for good stands before what may pass.
@@ -111,61 +111,46 @@ KINDS: Final[dict[str, Kind]] = {
     "previous": Kind(*_REFUSED,
         "The API lost the run of continue_from: ask again, and repeat in the question what it builds on.",
         r"previous response not found|^param previous response id", (400, 404)),
-    "schema": Kind(*_REFUSED, "Correct output_schema, or leave it out.", r"^param.* text format", (400, 422)),
-    "location": Kind(*_REFUSED, "Correct location, or user_location in the profile.",
-        r"^param.* user location", (400, 422)),
     "domains": Kind(*_REFUSED, "Correct the domains (search.strict_domains), or blocked_domains.",
-        r"^param.* (filters|domains?)\b|\b(invalid|valid|many|allowed|blocked) domains?\b|parameter filters",
-        (400, 422)),
+        r"^param.* (filters|domains?)\b|\b(valid|invalid|allowed|blocked) domains?\b|parameter filters", (400, 422)),
     "content": Kind(*_REFUSED, "Ask in other words.",
         r"(content|usage|management|safety) (filter|polic|guideline|management)|moderation|flagged|policy violation"
-        r"|^cyber|^bio |^invalid prompt|safety(?![ _]identifier)|terms of (us|serv)|inappropriate|inspection"
-        r"|exists risk|prompt (was |is )?blocked|responsible ai|guardrail|敏感|违规", (400, 403, 422, 424)),
+        r"|^cyber|^bio |^invalid prompt|safety(?![ _]identifier)|terms of (us|serv)|inappropriate|\brisk\b"
+        r"|prompt (was |is )?blocked|responsible ai|guardrail", (400, 403, 422, 424)),
     "usage_limit": Kind(RateLimited, "The API's limit for a day, or that of the plan, is used up",
         "Ask again when it is reset, or have the provider raise it.",
-        r"\b(per|a|each|requests|tokens) (day|week|month)\b|\b[rt]pd\b|\b24 ?h(ours)?\b|每[日天周月]|今日|使用上限"
+        r"\b(per|a|each|requests|tokens) (day|week|month)\b|\b[rt]pd\b|\b24 ?h(ours)?\b"
         r"|\b(daily|weekly|monthly|plan|usage|day) ~(limit|allocation|quota)", (400, 403, 429, 500)),
     "too_long": Kind(RequestRefused, "The request is too long",
         "Ask in fewer words, or choose a model with a larger context.",
-        r"(?<!search )context (length|window|size)|(input|prompt) length|length exceeded|reduce the length|超[过出长]"
-        r"|(string|array) above max|(^|(prompt|input|request|query|string) )(is |was )?too (long|large)"
+        r"(?<!search )context (length|window|size)|(input|prompt) length|length exceeded|reduce the length"
+        r"|(string|array) above max|(^|(prompt|input|request|query|string|payload) )(is |was )?too (long|large)"
         r"|too many ~tokens|than \d+ ~tokens|\btokens?\b.{0,60} exceed|exceed.{0,60}\b(tokens|context)\b"
-        r"|\b(input|prompt|message)s? tokens?\b.{0,60}\b(must|may|only|limit|max)", (400, 422, 500)),
-    "too_large": Kind(RequestRefused, "The request is too large for the API",
-        "Ask in fewer words, or raise the API's limit for requests.",
-        r"(prompt|input|request|query|payload) (entity )?(is |was )?too (long|large)", (413, 429), (413,)),
+        r"|\b(input|prompt|message)s? tokens?\b.{0,60}\b(must|may|only|limit|max)", (400, 422, 429, 500), (413,)),
     "quota": Kind(QuotaExhausted, "The account's quota is used up", "Check plan and billing with the provider.",
         r"insufficient ~(quota|balance|credit|fund)|exceeded ~(quota|budget)|payment required|out of ~quota|^quota$"
-        r"|billing|(no|any|all available|not enough|out of) credits|over budget|arrear|余额|欠费|充值|额度"
+        r"|billing|(no|any|all available|not enough|out of) credits|over budget|arrear|余额|额度"
         r"|(quota|balance|credits?|budget|free tier) (\w{1,30} ){0,5}(exceeded|exhausted|used up|too low|insufficient)",
         (400, 402, 403, 429, 500), (402,)),
     "model": Kind(RequestRefused, "The API does not offer this model",
         "Check the model, the key's access to it, and openai.base_url.",
         r"^param model$|^model (\w+ )?(not|access|invalid|deprecated|unsupported)|no (models? loaded|endpoints found)"
-        r"|\bmodels?\b.{0,120}?\b(not found|not exist|no longer|deprecated|retired|decommissioned|end of its life"
-        r"|is unknown)|模型不存在"
-        r"|(unknown|invalid|unsupported|no such|not a valid) model|model identifier is invalid|deployment not found",
+        r"|\b(models?|deployment)\b.{0,120}?\b(not found|not exist|no longer|deprecated|retired|decommissioned"
+        r"|end of its life|identifier is invalid)|(unknown|invalid|unsupported|no such|not a valid) model",
         (400, 403, 404, 410, 422, 500)),
-    "region": Kind(*_FORBIDDEN, "The provider does not serve this region: change the region or the provider.",
-        r"country region|(unsupported|invalid) (country|region)|residency|territory|地区"
-        r"|\b(country|region|location) ~not (support|availab|allow)"
-        r"|not (supported|available|allowed) (in|from|for) (your|this) (country|region|location)",
-        (400, 401, 403), (451,)),
     "scope": Kind(*_FORBIDDEN, "Give the key the permission that the API names, or use another.", r"scope", _OF_KEY),
     "ip_address": Kind(*_FORBIDDEN, "Allow the address of this machine in the key's project.", r"\bip\b", _OF_KEY),
-    "organization": Kind(*_FORBIDDEN, "Correct the organization and project that the key belongs to.",
-        r"(member of an|no such|invalid|wrong|mismatched|unknown) organi[sz]ation|organi[sz]ation not", _OF_KEY),
-    "right": Kind(*_FORBIDDEN, "Check the key's project, its model access and your region.",
-        r"permission|(?<!extra )forbidden|access denied(?! due to (invalid|missing))|not authori[sz]ed|not allowed to",
-        _OF_KEY, (403,)),
+    "right": Kind(*_FORBIDDEN, "Check the key's organization, project and model access, and your region.",
+        r"permission|(?<!extra[ _])forbidden|access denied(?! due to (invalid|missing))|not authori[sz]ed|residency"
+        r"|(member of an|no such|invalid|wrong|mismatched|unknown) organi[sz]ation|organi[sz]ation not"
+        r"|country region|\b(country|region|location) ~not (support|availab|allow)"
+        r"|not (supported|available|allowed) (in|from|for) (your|this) (country|region|location)",
+        (400, 401, 403), (403, 451)),
     "key": Kind(AuthenticationFailed, "The API refused the key", "Put a valid key into {key_from}.",
         r"(invalid|incorrect|wrong|missing|expired) (api ?)?key|api ?key (is )?(not valid|invalid|expired|missing)"
-        r"|unauthori[sz]ed|authenticat|deactivated|token expired|(invalid|expired) ~token provided"
-        r"|^(invalid|wrong|missing|expired) ~token$|token (\w{1,30} ){0,5}is (invalid|expired)|无效的令牌",
-        (400, 403), (401,)),
+        r"|unauthori[sz]ed|authenticat|deactivated|\btoken (\w{1,30} ){0,5}(is invalid|expired)", (400, 403), (401,)),
     "rate_limit": Kind(RateLimited, "The API limits the rate of requests", "Wait a while and ask again.",
-        r"rate ?limit|too many|throttl|^(requests|tokens)$|resource exhausted|quota|访问量|并发",
-        (), (429,), "refused"),
+        r"rate ?limit|too many|throttl|^(requests|tokens)$|resource exhausted|quota", (), (429,), "refused"),
     "timeout": Kind(*_FAILED, r"\btimed? ?out|deadline", (), (408, 504, 522, 524), "doubtful"),
     "overload": Kind(ServiceFailed, "The API is overloaded", _FAILED[2],
         r"overload|unavailable|slow ?down|capacity|\bbusy\b", (), (503, 529), "doubtful"),
@@ -182,11 +167,10 @@ KINDS: Final[dict[str, Kind]] = {
         "Check the model, and whether openai.base_url has a Responses API.",
         r"unknown url|no route|unexpected endpoint|^(404 )?((page|route|path|url) )?not found( error)?$",
         usual=(404, 405)),
-    "parameter": Kind(*_REFUSED, _GIVEN,
-        r"(unsupported|unknown|invalid|missing|extra) (\w+ )?(parameter|value|type|field|union|enum)|above max"
-        r"|below min|extra forbidden|validation|literal error|^param "),
-    "request": Kind(*_REFUSED, _GIVEN,
-        r"(invalid|bad) (\w+ )?request|invalid (argument|prompt)", (), tuple(range(400, 500))),
+    "request": Kind(*_REFUSED, "Check {param}the profile's model and its parameters.",
+        r"(invalid|bad) (\w+ )?request|invalid (argument|prompt)|^param |extra forbidden|validation|above max|below min"
+        r"|(unsupported|unknown|invalid|missing|extra|literal) (\w+ )?(parameter|value|type|field|union|enum|error)",
+        (), tuple(range(400, 500))),
     "reply": Kind(UnusableReply, "The API's answer cannot be used",
         "Check that openai.base_url is a Responses API and that no proxy rewrites it.",
         r"^unfinished$", (), tuple(range(200, 300))),
@@ -203,17 +187,20 @@ def kind_of(failure: Failure) -> str:
     said = re.sub(r"\W+", " ", failure.words.lower()).strip()
     labels = [each for each in failure.labels if each != "invalid prompt" or not _UNREADABLE.search(said)]
     named = [name for name, pattern in _WORDS.items() if any(map(pattern.search, labels))]
-    meant = (400,) if "parameter" in named else next((KINDS[name].usual for name in named if KINDS[name].usual), ())
+    meant = next((KINDS[name].usual for name in named if not KINDS[name].on), ())
     statuses = {failure.status} if failure.status else {*meant}
     is_short = any(map(_SHORT_LIMIT.search, (said, *labels)))
-    passes = {"quota": is_short or failure.wait is not None, "usage_limit": is_short}
+    passes = {
+        "quota": is_short or failure.wait is not None,
+        "usage_limit": is_short,
+        "too_long": 429 in statuses and "too l" not in said,  # a rate is a number of tokens, too
+    }
     for name, kind in KINDS.items():
-        is_told = not (statuses and statuses.isdisjoint(kind.on)) and not passes.get(name) and _WORDS[name].search(said)
-        if is_told or (name in named and (failure.status is None or kind.on)):
-            break
-    else:
-        name = "unknown" if failure.status is None else _OF_STATUS.get(failure.status, "server")
-    return "parameter" if name == "request" and "parameter" in named else name
+        if name in named and (failure.status is None or kind.on):
+            return name
+        if not (statuses and statuses.isdisjoint(kind.on)) and not passes.get(name) and _WORDS[name].search(said):
+            return name
+    return "unknown" if failure.status is None else _OF_STATUS.get(failure.status, "server")
 
 
 # Reading
@@ -222,26 +209,23 @@ def kind_of(failure: Failure) -> str:
 def read_failure(value: object, redact: Redact) -> Failure | None:
     """Return what a JSON value says of a failure: an object in any of the forms that servers use, or a text.
 
-    Of objects within each other the innermost that has a part of it counts, of a list the first, but all its messages
-    and parameters. None where nothing is said.
+    The innermost part with a message counts, of a list all of them; None where nothing is said.
     """
-    parts = sorted(_parts_of(value), key=itemgetter(0, 1))
-    given = [members for _, _, members in parts]
-    texts = [(level, text) for is_beside, level, members in parts if not is_beside and (text := _text_of(members))]
-    inner = texts[0][0] if texts else 0
-    deepest = dict.fromkeys(text for level, text in texts if level == inner)
-    shown = (" ".join(beginning_of(text, LONGEST_READ, redact).split()) for text in islice(deepest, _MOST_LISTED))
+    parts = sorted(_parts_of(value), key=lambda part: (not _text_of(part[1]), -part[0]))
+    given = [members for _, members in parts]
+    innermost = dict.fromkeys(_text_of(members) for depth, members in parts if depth == parts[0][0])
+    shown = (" ".join(beginning_of(text, LONGEST_READ, redact).split()) for text in islice(innermost, _MOST_LISTED))
     message = " ".join(text if text[-1] in ".!?。" else text + "." for text in shown if text)
     types = _words((each.get("type") for each in given), redact)
-    all_codes = ((level, each.get(name)) for _, level, each in parts for name in _CODES)
-    own = (code for level, code in all_codes if code != _OF_GATEWAY or level <= inner)
+    told = ((each, each.get(name)) for each in given for name in _CODES)
+    own = (code for each, code in told if code != _OF_GATEWAY or each is given[0])
     codes = [*filter(_NAME.fullmatch, _words(own, redact))]
     params = _words((param for each in given for param in _params_of(each)), redact)
     waits = (
-        seconds_until(str(told)[:_LONGEST_WORD] + ("ms" if name.endswith("ms") else ""))
+        seconds_until(str(wait)[:_LONGEST_WORD] + ("ms" if name.endswith("ms") else ""))
         for each in given
-        for name, told in each.items()
-        if _WAIT.fullmatch(name) and isinstance(told, str | int | float)
+        for name, wait in each.items()
+        if _WAIT.fullmatch(name) and isinstance(wait, str | int | float)
     )
     failure = Failure(
         next((int(found[1]) for code in codes if (found := _STATUS.fullmatch(code))), None),
@@ -255,33 +239,21 @@ def read_failure(value: object, redact: Redact) -> Failure | None:
     return failure if failure != Failure() else None
 
 
-def _parts_of(value: object) -> Iterator[tuple[bool, int, JsonObject]]:
-    """Yield the objects of an error, also those that stand as JSON in a text; a text is an object with a message.
-
-    The first of each tells whether it stands beside the message, the second is 0 for the outermost objects and -1 for
-    those within them. What a provider behind a gateway said is within. A list under an unknown name, as in
-    `{"include": ["is unknown"]}`, is read as objects with a path.
-    """
-    values = deque([(False, 0, value)])
+def _parts_of(value: object) -> Iterator[tuple[int, JsonObject]]:
+    """Yield the objects of an error with their depths, the outermost first; a text is an object with a message."""
+    values = deque([(0, value)])
     for _ in range(_MOST_READ):
         if not values:
             return
-        is_beside, level, value = values.popleft()
+        depth, value = values.popleft()
         value = _structure(value) or value
-        values.extend((is_beside, level, each) for each in _listed(value))
         if isinstance(value, dict):
-            value = cast("JsonObject", value)
-            yield is_beside, level, (members := _members(value))
-            inner = filter(None, (_structure(members.get(name)) for name in _WITHIN + _TEXTS))
-            values.extend((is_beside, level - 1, each) for each in islice(inner, 1))
-            values.extend((True, level - 1, members[name]) for name in _BESIDE if name in members)
-            if "raw" in members:
-                values.append((False, level - 1, members["raw"]))
-            if not is_beside and members.keys().isdisjoint(_KNOWN):
-                told = ({"path": [name], "message": text} for name, texts in value.items() for text in _listed(texts))
-                values.extend((False, level, each) for each in islice(told, _MOST_LISTED))
+            yield depth, (members := _members(cast("JsonObject", value)))
+            inner = filter(None, (_structure(members.get(name)) for name in _WITHIN))
+            values.extend((depth + 1, each) for each in inner)
         elif value and isinstance(value, str):
-            yield is_beside, level, {"message": value}
+            yield depth, {"message": value}
+        values.extend((depth, each) for each in _listed(value))
 
 
 def _listed(value: object) -> list[object]:
@@ -295,10 +267,7 @@ def _members(value: JsonObject) -> JsonObject:
 
 
 def _structure(value: object) -> object:
-    """Return an object or a list that has anything in it, None for the rest.
-
-    It may stand as JSON in a text, alone, or, if it has an error in it, between other words.
-    """
+    """Return an object or a list that has anything in it, also one that stands as JSON in a text; None for the rest."""
     if isinstance(value, str) and (begun := _JSON_BEGINS.search(value, 0, LONGEST_READ)):
         with suppress(ValueError, RecursionError):
             value, _ = json.JSONDecoder().raw_decode(value[:LONGEST_READ], begun.end() - 1)
@@ -409,16 +378,21 @@ def _error(
     """
     name = kind_of(failure)
     kind = KINDS[name]
-    before, cure = _begin(kind, failure.status, failure.code), kind.cure.format(key_from=key_from)
+    before, param = (
+        _begin(kind, failure.status, failure.code),
+        "".join(f"{each[:_LONGEST_WORD]}, " for each in failure.params[:1]),
+    )
     is_word = any(pattern.search(_HUMP.sub(" ", failure.code or "").lower()) for pattern in _WORDS.values())
     unquoted = before if is_word else _begin(kind, failure.status, None)  # an unknown code may be of the question
-    if (wait := failure.wait) is not None and issubclass(kind.error, RateLimited | ServiceFailed):
-        cure += f" It asks to wait {'a day or longer' if wait >= LONGEST_DURATION else f'{round(wait, 3):.8g} s'}."
+    wait, asks = failure.wait, ""
+    if wait is not None and issubclass(kind.error, RateLimited | ServiceFailed):
+        asks = f" It asks to wait {'a day or longer' if wait >= LONGEST_DURATION else f'{round(wait, 3):.8g} s'}."
+    cure, plain = (kind.cure.format(key_from=key_from, param=each) + asks for each in (param, ""))
     said = failure.words or ("no reason given." if name == "unknown" else "")
     if len(said) > (room := max(0, _LONGEST_TEXT - len(before) - len(cure))):
         said = said[: max(0, room - 1)] + "…"
     error = kind.error(f"{before}: {said} {cure}" if said else f"{before}. {cure}", retryable=kind.again is not None)
-    error.kind, error.said, error.unquoted = name, said or None, f"{unquoted}. {cure}"
+    error.kind, error.said, error.unquoted = name, said or None, f"{unquoted}. {plain}"
     error.status, error.type, error.code, error.retry_after = failure.status, failure.type, failure.code, wait
     error.param, error.params, error.words = next(iter(failure.params), None), failure.params, failure.words
     if progress != "refused" or name != "reply":  # a success that cannot be used may have been paid for

@@ -573,8 +573,8 @@ async def test_a_refusal_of_verbosity_costs_no_run_its_schema(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("given", "param", "cure"),
     [
-        ({"output_schema": SCHEMA}, "text.format.schema", "Correct output_schema"),
-        ({"location": {"timezone": "Mars/X"}}, "tools[0].user_location.timezone", "Correct location"),
+        ({"output_schema": SCHEMA}, "text.format.schema", "Check text.format.schema, "),
+        ({"location": {"timezone": "Mars/X"}}, "tools[0].user_location.timezone", "Check tools[0].user_location.timezone, "),
     ],
 )
 async def test_what_one_question_asks_for_is_never_left_out_and_its_refusal_is_told_and_costs_nothing(
