@@ -44,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("errors", "json_types", "room", "sanitization", "protocol", "settings.model", "toolsets.base"),
         "trace_context",
     },
-    "responses_api.http": {"errors", "settings.address"},
+    "responses_api.http": {"errors", "settings.address", "responses_api.watcher"},
     "responses_api.request": {
         *("errors", "json_types", "secrets", "responses_api.parameters", "responses_api.response.web_pages"),
         *("settings.model", "settings.address", "settings.time_zone"),

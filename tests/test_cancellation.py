@@ -27,7 +27,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from responses_mcp.asking import Asker
 from responses_mcp.errors import ConnectionFailed, DeadlineExceeded
 from responses_mcp.responses_api.http import open_connections
-from responses_mcp.responses_api.http.connections import Connections, Request
+from responses_mcp.responses_api.http.connections import Request
+from responses_mcp.responses_api.http.network import ConnectionPool
 from responses_mcp.settings.model import OpenAISettings, SearchSettings, ServerSettings, Settings
 from responses_mcp.testing import (
     Drip,
@@ -141,7 +142,7 @@ def full_backlog() -> Iterator[int]:
                 filler.close()
 
 
-async def stalled(port: int, monkeypatch: pytest.MonkeyPatch, stage: str) -> tuple[Connections, str, bytes]:
+async def stalled(port: int, monkeypatch: pytest.MonkeyPatch, stage: str) -> tuple[ConnectionPool, str, bytes]:
     """Return connections on which a request gets to its stage and no further, its URL and its body."""
     url = f"http://127.0.0.1:{port}/v1"
     if stage.startswith("TLS"):
@@ -156,7 +157,7 @@ async def stalled(port: int, monkeypatch: pytest.MonkeyPatch, stage: str) -> tup
 
 
 async def cancelled_again_and_again(
-    over: Connections, url: str, body: bytes, reached: Callable[[], Awaitable[None]], by: str
+    over: ConnectionPool, url: str, body: bytes, reached: Callable[[], Awaitable[None]], by: str
 ) -> None:
     gc.collect()
     gc.disable()

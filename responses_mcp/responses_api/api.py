@@ -7,14 +7,14 @@ import logging
 import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from itertools import count
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import trio
 
@@ -23,7 +23,7 @@ from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, KeyUnusable
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.failures import end_call, settings_to_change
 from responses_mcp.responses_api.http import open_connections
-from responses_mcp.responses_api.http.connections import Connect, Connections, Request, connection_limit, encoded
+from responses_mcp.responses_api.http.connections import Request, connection_limit, encoded
 from responses_mcp.responses_api.parameters import Changes, changes_after, fit, news
 from responses_mcp.responses_api.request.credentials import credential_headers, key_from
 from responses_mcp.responses_api.response.reply import LARGE_BYTES, ReplyBudget, ReplyReader
@@ -34,6 +34,9 @@ from responses_mcp.sanitization import line_at, sanitized
 from responses_mcp.secrets import Redactor
 from responses_mcp.settings.model import OpenAISettings, Profile, RequestSettings
 from responses_mcp.trace_context import TRACE
+
+if TYPE_CHECKING:
+    from responses_mcp.responses_api.http.network import ConnectionPool
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +88,7 @@ class ResponsesApi:
         *,
         profiles: Mapping[str, Profile] = MappingProxyType({}),
         rng: Callable[[], float] = random.random,
-        connect: Connect | None = None,
+        connect: Callable[[str, int], Awaitable[Any]] | None = None,
     ) -> None:
         self._openai = openai
         self._request = request
@@ -94,14 +97,13 @@ class ResponsesApi:
         self._connect = connect or partial(open_connections, trust_env=request.trust_env)
         self._url = openai.base_url.rstrip("/")
         self._connecting = trio.Lock()
-        self._connections: Connections | None = None
+        self._connections: ConnectionPool | None = None
         self._closed = False
         self._changes = defaultdict[str, Changes](dict)  # of the body, by model
         self._gates = defaultdict[str, Gate](Gate)  # by model
         self._policy = RetryPolicy(max_retries=request.max_retries, wait=backoff)
         self._budget = ReplyBudget()
         self._decoding = trio.Lock()
-        self._blanks = any(" " in value for value in openai.headers.values())
         self.redact = Redactor(openai.secrets)
         self._key_from = key_from(openai)
         self.timeout_ms = request.timeout_ms
@@ -160,8 +162,7 @@ class ResponsesApi:
             "GET" if call.body is None else "POST",
             self._url + call.path,
             {**encoded(TRACE.get() if self._request.propagate_trace else {}), **self._headers},
-            make_room=watcher.wait_for_room,
-            on_send=watcher.before_sending,
+            watcher=watcher,
         )
         gate = self._gates[model] if "model" in body else Gate()  # other requests have no limit
         ticket = gate.ticket()
@@ -229,7 +230,7 @@ class ResponsesApi:
 
             watcher = replace(watcher, on_phase=tell)
         if (on_text := watcher.on_text) is not None:
-            watcher = replace(watcher, on_text=WrittenText(on_text, self.redact.known, lines=self._blanks).take)
+            watcher = replace(watcher, on_text=WrittenText(on_text, self.redact.known).take)
         return watcher
 
     async def _attempt(
@@ -271,7 +272,7 @@ class ResponsesApi:
                 error.advance("begun")
             raise
 
-    async def _open(self) -> Connections:
+    async def _open(self) -> ConnectionPool:
         async with self._connecting:
             if self._connections is None:
                 limit = connection_limit(self._request.max_connections)

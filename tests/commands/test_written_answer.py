@@ -60,7 +60,7 @@ def test_what_is_known_is_there_before_the_end_and_the_sources_are_not(
 
 
 def test_a_text_that_turns_out_another_is_shown_whole_below_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer, screen = written(monkeypatch, "Something else, long enough to be shown before it has an end. " * 3, [90])
+    answer, screen = written(monkeypatch, "Something else.\n\nIt goes on.", [90])
     answer.end(FINAL)
     assert screen.text.endswith(f"\n\n--- the answer in its final form: ---\n\n{FINAL}\n")
 

@@ -452,10 +452,10 @@ async def test_a_row_says_that_its_request_is_sent_before_it_is(tmp_path: Path) 
 
     async def watched(request: Request, reader: Reader) -> None:
         async def sent() -> None:
-            await request.on_send()  # what comes next is on the wire
+            await request.watcher.before_sending()  # what comes next is on the wire
             said.extend(sent is not None for (sent,) in in_file(tmp_path, "SELECT sent FROM run"))
 
-        await send(replace(request, on_send=sent), reader)
+        await send(replace(request, watcher=replace(request.watcher, on_send=sent, bill=None)), reader)
 
     upstream.send = watched  # type: ignore[method-assign]
     async with researching(upstream, tmp_path) as research:

@@ -59,8 +59,8 @@ class Upstream:
         return self
 
     async def send(self, request: Request, reader: Reader) -> None:
-        await request.make_room()
-        await request.on_send()
+        await request.watcher.wait_for_room()
+        await request.watcher.before_sending()
         asked = self._read(request)
         self.asked.append(asked)
         self.open += 1

@@ -76,8 +76,8 @@ class StubConnections:
         return self
 
     async def send(self, request: Request, reader: Reader) -> None:
-        await request.make_room()
-        await request.on_send()
+        await request.watcher.wait_for_room()
+        await request.watcher.before_sending()
         # Recorded before the first checkpoint: a request that starts in a cancelled scope must show.
         self.sent.append(Sent(request.url, decoded(request.headers), request.body, trio.current_time()))
         await trio.lowlevel.checkpoint()
@@ -90,7 +90,7 @@ class StubConnections:
             await trio.lowlevel.checkpoint()
             if reader.feed(piece):
                 return
-            await request.make_room()
+            await request.watcher.wait_for_room()
 
     async def aclose(self) -> None:
         self.closed += 1

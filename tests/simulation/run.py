@@ -14,7 +14,7 @@ from trio._core import _run as trio_run
 from responses_mcp.asking import Asker
 from responses_mcp.protocol import session
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.http.connections import Connections
+from responses_mcp.responses_api.http.network import ConnectionPool
 from responses_mcp.runtime.conversation import open_conversation
 from responses_mcp.runtime.server import Server, serve_conversation
 from responses_mcp.settings.model import OpenAISettings, PolicySettings, RequestSettings, ServerSettings, Settings
@@ -133,7 +133,7 @@ class _World:
         """Be told of the server, in the place of Trio's task status."""
         self.transcript.server = value
 
-    async def _connect(self, url: str, limit: int) -> Connections:
+    async def _connect(self, url: str, limit: int) -> ConnectionPool:
         await trio.sleep(self.schedule.connect)
         return self._connections
 

@@ -154,8 +154,8 @@ class _Server:
         return self
 
     async def send(self, request: Request, reader: Reader) -> None:
-        await request.make_room()
-        await request.on_send()
+        await request.watcher.wait_for_room()
+        await request.watcher.before_sending()
         try:
             last = self.use()
         except _LostError:

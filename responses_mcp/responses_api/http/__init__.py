@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import trio
 
-from responses_mcp.responses_api.http.connections import Connections
+if TYPE_CHECKING:
+    from responses_mcp.responses_api.http.network import ConnectionPool
 
 
-async def open_connections(url: str, limit: int, *, trust_env: bool = True) -> Connections:
+async def open_connections(url: str, limit: int, *, trust_env: bool = True) -> ConnectionPool:
     """Prepare for requests to the server of `url` with httpx, which is imported now and not before.
 
     Nothing is connected yet. With `trust_env`, certificates and proxy are those that the usual environment variables
     name. Raises `ConnectionFailed` for a proxy or certificates that cannot be used.
     """
 
-    def prepared() -> Connections:
+    def prepared() -> ConnectionPool:
         from responses_mcp.responses_api.http.network import pool_for  # noqa: PLC0415  # imports httpx
 
         return pool_for(url, limit, trust_env=trust_env)

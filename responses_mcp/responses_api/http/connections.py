@@ -1,32 +1,27 @@
-"""What `ResponsesApi` wants of HTTP. Another client, or a test's stub, can be put in here."""
+"""A request, and what takes its reply: what `ResponsesApi` and HTTP share."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
-
-async def _no_need() -> None:
-    pass
+from responses_mcp.responses_api.watcher import NOBODY, Watcher
 
 
 @dataclass(slots=True)
 class Request:
     """An HTTP request, whole. Header names are lower-case.
 
-    `make_room` is awaited when it is its turn, as long as it takes. `on_send` is awaited when its connection is there,
-    right before the request goes out. If it raises, nothing is sent.
+    It waits for the room of its `watcher` when it is its turn, and asks it right before it goes out on a connection. If
+    that raises, nothing is sent.
     """
 
     method: str
     url: str
-    headers: Mapping[bytes, bytes] = field(
-        repr=False
-    )  # the key is in them, and a report of an error has what was local
+    headers: Mapping[bytes, bytes] = field(repr=False)  # which have the key: a report of an error has what was local
     body: bytes = field(default=b"", repr=False)
-    make_room: Callable[[], Awaitable[None]] = _no_need
-    on_send: Callable[[], Awaitable[None]] = _no_need
+    watcher: Watcher = NOBODY
 
 
 class Reader(Protocol):
@@ -39,25 +34,6 @@ class Reader(Protocol):
     def feed(self, data: bytes) -> bool:
         """Take the next bytes of the body and tell whether they are enough. Raises `UpstreamError` to end it."""
         ...
-
-
-class Connections(Protocol):
-    """Connections to one server."""
-
-    async def send(self, request: Request, reader: Reader) -> None:
-        """Send a request and give its reply, whatever its status, to `reader`; cancelling closes the socket.
-
-        Raises `UpstreamError`, retryable only if the request cannot have reached the server, and what `reader` raises.
-        """
-        ...
-
-    async def aclose(self) -> None:
-        """Close everything that is open."""
-        ...
-
-
-Connect: TypeAlias = Callable[[str, int], Awaitable[Connections]]
-"""Prepares for requests to a URL, with a limit of connections at once. May raise `UpstreamError`."""
 
 
 def encoded(headers: Mapping[str, str]) -> Mapping[bytes, bytes]:

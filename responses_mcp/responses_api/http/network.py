@@ -107,7 +107,7 @@ class HttpConnection:
         if self._route.proxy is not None and to.scheme == "http":
             headers += self._route.proxy_headers
             target = b"http://%b%b" % (to.netloc, target)
-        await request.on_send()
+        await request.watcher.before_sending()
         try:
             await self._send(stream, h11.Request(method=request.method, target=target, headers=headers), body)
             await self._read(stream, reader)
@@ -285,13 +285,16 @@ class ConnectionPool:
         self._closed = False
 
     async def send(self, request: Request, reader: Reader) -> None:
-        """Send one request and give its reply to `reader`, see `Connections`."""
+        """Send one request and give its reply, whatever its status, to `reader`; cancelling closes the socket.
+
+        Raises `UpstreamError`, retryable only if the request cannot have reached the server, and what `reader` raises.
+        """
         try:
             self._slots.acquire_nowait()  # which is no step, and lets nobody overtake
         except trio.WouldBlock:
             await self._slots.acquire()
         try:
-            await request.make_room()
+            await request.watcher.wait_for_room()
             # A cancel may have come since this place, or the room, was given: it must not cost a connection.
             await trio.lowlevel.checkpoint_if_cancelled()
             while not await self._is_sent(request, reader):

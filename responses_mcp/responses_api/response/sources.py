@@ -1,8 +1,8 @@
 """The `Sources:` block of an answer: the server writes it, from the citations (spec 3.2).
 
-A model often ends its answer in a block of its own: a header, its sources, and perhaps one more paragraph. The header
-and the sources are cut off and read for dates; a block with anything else in it stays. While the text is written,
-`WrittenText` holds back what may be that block.
+A model often ends its answer in a block of its own: a header, and lines of sources. It is cut off and read for dates; a
+block with anything else in it, or behind it, stays. While the text is written, `WrittenText` holds back what may be
+that block.
 """
 
 from __future__ import annotations
@@ -20,59 +20,39 @@ from responses_mcp.sanitization import sanitized
 from responses_mcp.secrets import Redact
 
 _LONGEST_HEADER: Final = 80  # characters
-_MOST_LINES: Final = 1_000  # at the end of an answer, in which its block is looked for
-_LONGEST_BLOCK: Final = 64 * 1024  # characters, with a paragraph behind it
-_LONGEST_WAIT: Final = 4 * 1024  # characters; to put a line together with each delta takes time
+_MOST_LINES: Final = 200  # of a block
 _MOST_ENDS: Final = 5  # of an address
 _FEWEST_WORDS: Final = 3  # of a sentence beside a source; "JMA, published 2026-11-20." is none
 
 _ADDRESS: Final = r"(?i:https?://)[^\s<>\"\\^`{|}、。，．！？：；「」『』（）【】〔〕〈〉《》［］“”…]{1,1000}"
 _TOUCHING: Final = re.compile(r"[()\[\]]|[^\x00-\x7f]")
 _DRAWN: Final = re.compile(r"[ \t\u3000>]*(?:<(/?)(?:details|summary|div|ul|ol|p|hr)[^<>]{0,80}>|[-=*_][-=*_ ]{2,99}|)")
-_MARKED: Final = re.compile(
-    r"[ \t\u3000>]*(?:[-*+][ \t]|[•・‣◦●○■□◆◇①-⑳|]|[0-9０-９]{1,3}[.)．）](?![0-9０-９])|\[\^?\w{1,4}\])|[ \t\u3000]"
-)
-_DATED_OR_LINKED: Final = re.compile("https?://|[0-9]{4} ?[-/.年년]", re.IGNORECASE)
+_MARKED: Final = re.compile(r"[ \t\u3000>]*(?:[-*+][ \t]|[•・|]|[0-9]{1,3}[.)](?![0-9])|\[\^?\w{1,4}\])|[ \t\u3000]")
+_DATED_OR_LINKED: Final = re.compile("https?://|[0-9]{4} ?[-/.年]|[a-z]{3} [0-9]{4}", re.IGNORECASE)
 _NEVER_HEADER: Final = re.compile(r"[ \t>]*(?:[-*+][ \t]+[^*]|[0-9|`])")
-# How months begin in English, German, French, Spanish, Italian, Portuguese and Dutch.
-_MONTHS: Final = (
-    *("jan|ene|gen", "feb|fév|fev", "mar|mär", "apr|avr|abr", "may|mai|mei|mag", "jun|juin|giu"),
-    *("jul|juil|lug", "aug|aoû|ago", "sep|set", "oct|okt|ott|out", "nov", "dec|déc|dez|dic"),
-)
-_MONTH: Final = rf"({'|'.join(_MONTHS)})[a-zé]{{0,6}}"
 _FOR_SOURCES: Final = re.compile(  # lower-case; without a flag, a search skips to their first letters
-    r"sources?|references?|refs?\b|citations?|bibliography|works cited|cited works|quellen?|fuentes?|referencias?"
-    r"|fontes?|referências|fonti|riferimenti|références|bronnen|referenties|källor|referenser|kilder|referanser"
-    r"|lähteet|źródła|zdroje|források|surse|kaynaklar|kaynakça|nguồn|tham khảo|sumber|referensi|источники|ссылки"
-    r"|джерела|посилання|πηγές|المصادر|المراجع|منابع|מקורות|स्रोत|संदर्भ|แหล่งที่มา|อ้างอิง|출처|참고|참조"
-    r"|出典|出所|情報源|参考|參考|引用|参照|ソース|来源|來源"
+    r"sources?|references?|refs?\b|citations?|bibliography|works cited|quellen?|fuentes?|referencias?|fontes?|fonti"
+    r"|références|bronnen|источники|출처|참고|出典|出所|情報源|参考|參考|引用|参照|ソース|来源|來源"
 )
 _BESIDE_IT: Final = re.compile(  # what else a header may have
-    r"<[^<>]*>|[(（][^()（）]*[)）]|[\W\d_]|主な|文献|資料|资料|数据|數據|情報|信息|リンク|链接|サイト|に|した|元|先|一覧"
-    r"|자료|문헌|angaben|verzeichnis|consultad[ao]s|tài liệu"
-    r"|(?<![a-z])(?:key|main|primary|official|further|reading|web|list|of|and|used|in|this|answer|my|the|with|cited"
-    rf"|consulted|accessed|publication|notes|dates?|links?|urls?|{_MONTH})(?![a-z])"
+    r"<[^<>]*>|[(（][^()（）]*[)）]|[\W\d_]|主な|文献|資料|资料|情報|リンク|链接|サイト|した|元|先|一覧|자료"
+    r"|(?<![a-z])(?:key|main|primary|official|further|reading|web|list|of|and|used|in|this|answer|the|with|cited"
+    r"|consulted|consultadas|accessed|dates?|links?|urls?)(?![a-z])"
 )
 _TITLE: Final = re.compile(  # of a source; or words in front of a date
     rf"{_ADDRESS}|\[[^\[\]]*\]|\*[^*]+\*|\"[^\"]*\"|「[^「」]*」|published|accessed|updated|retrieved", re.IGNORECASE
 )
 _SENTENCE_ENDS: Final = re.compile(r"[.!?](?=[\s)\"'”*_]|\Z)|[。！？…]")
 _WORD: Final = re.compile(r"[\u3041-\u309f]|[\u30a0-\u30ff\u3400-\u9fff]{2}|[^\W\d_\u3041-\u30ff\u3400-\u9fff]+")
-_PART_ENDS: Final = re.compile(r"[、。;；()（）|·]|,(?! ?[0-9]{4})")  # of words about a source
-_ACCESSED: Final = re.compile("accessed|retrieved|viewed|閲覧|アクセス|参照|取得", re.IGNORECASE)
-_PUBLISHED: Final = re.compile("published|公開|公表|発表|掲載", re.IGNORECASE)
 _INDENTED: Final = re.compile(r"[ \t\u3000]")
-_YEAR: Final = re.compile("[0-9]{4}")
 _FIRST: Final = date(1900, 1, 1)
-_DAY: Final = r"([0-9]{1,2})(?:st|nd|rd|th|er|\.|)"
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAY: Final = r"([0-9]{1,2})(?:st|nd|rd|th|)"
 _DATE: Final = re.compile(
-    r"(?<![0-9])([0-9]{4}) ?[-/.年년] ?([0-9]{1,2}) ?[-/.月월] ?([0-9]{1,2})(?![0-9])"
-    r"|(?<![0-9.])([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{4})(?![0-9])"
-    rf"|(?<![0-9A-Za-z])(?:{_DAY} (?:de |)|){_MONTH}\.?(?: {_DAY}|),?(?: de|) ([0-9]{{4}})(?![0-9])",
+    r"(?<![0-9])([0-9]{4}) ?[-/.年] ?([0-9]{1,2}) ?[-/.月] ?([0-9]{1,2})(?![0-9])"
+    rf"|(?<![0-9A-Za-z])(?:{_DAY} |)({'|'.join(_MONTHS)})[a-z]{{0,6}}\.?(?: {_DAY}|),? ([0-9]{{4}})(?![0-9])",
     re.IGNORECASE,
 )
-# Words, up to a mark of the model or a sequence for a terminal, which wait for the end of their line.
-_WORDS: Final = re.compile("[^\x00-\x08\x0a-\x1f\x7f-\x9f\ue200-\ue20f]*[ \t\u3000、。！？]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,101 +110,72 @@ def without_block(text: str, citations: Mapping[str, Citation], today: date) -> 
     That is the one that the block has, else the citation's own, else `today`. Days that have not come are none. Blocks
     are cut off until none is left, so a second pass changes nothing.
     """
-    body, remark = text.rstrip().rsplit("\n", _MOST_LINES), list[str]()
+    lines = text.rstrip().split("\n")
     dates: dict[str, str] = {}
-    is_last = True  # of the blocks, and a paragraph may stand behind it
-    while (found := _last_block(body, is_last=is_last)) is not None:
-        top, end = found
-        block = [_header_of(body[top]) or "", *body[top + 1 : end]]
+    while (top := _block(lines)) is not None:
+        block = [_header(lines[top]) or "", *lines[top + 1 :]]
         told = _dates(block, citations, today)
-        if told is None and (end < len(body) or not all(map(_is_drawn, block))):  # no source is in it
+        if told is None and not all(map(_is_drawn, block)):
             break
         dates = {**(told or {}), **dates}
-        remark, is_last = body[end:] or remark, False
-        del body[top:]
-    while body and (drawn := _DRAWN.fullmatch(body[-1].rstrip())) and not drawn[1]:
-        body.pop()
+        del lines[top:]
+    while lines and (drawn := _DRAWN.fullmatch(lines[-1].rstrip())) and not drawn[1]:
+        lines.pop()
     accessed = today.isoformat()
     dated = (
         replace(each, published_at=dates.get(key) or each.published_at or accessed) for key, each in citations.items()
     )
-    return "\n\n".join("\n".join(each).rstrip() for each in (body, remark) if each), tuple(dated)
+    return "\n".join(lines).rstrip(), tuple(dated)
 
 
 class WrittenText:
-    """Takes the text as it comes and tells `on_text` what of it may be shown; "" says that it begins, maybe once more.
+    """Takes the text as it comes and tells `on_text` its whole lines; "" says that it begins, maybe once more.
 
-    What comes from the API is cut anywhere, through a secret, an address or a character too. So a piece ends with its
-    line, or, in a line that is too long for a header, behind a word. From what may be the header of the last block of
-    sources nothing is told: the server writes it anew. Text passes `redact`, which finds secrets of one word, and with
-    `lines`, where whole lines pass it, those that have blanks in them.
+    What comes from the API is cut anywhere, through a secret, an address or a character too. From what may be the
+    header of the last block of sources nothing is told: the server writes it anew.
     """
 
-    def __init__(self, on_text: Callable[[str], None], redact: Redact, *, lines: bool = False) -> None:
+    def __init__(self, on_text: Callable[[str], None], redact: Redact) -> None:
         self._on_text = on_text
         self._redact = redact
-        self._lines = lines
-        self._begin()
-
-    def _begin(self) -> None:
-        self._waiting: list[str] = []
-        self._length = 0  # of what waits, in characters
-        self._is_begun = False  # the beginning of the line that waits has been told
+        self._line: list[str] = []  # which waits for its end
         self._is_held = False  # a header has come
 
     def take(self, delta: str) -> None:
         """Take the next piece from the API; an empty one says that an answer begins."""
         if not delta:
-            self._begin()
+            self._line, self._is_held = [], False
             self._on_text("")
         if self._is_held:
             return
-        self._waiting.append(delta)
-        self._length += len(delta)
-        if "\n" not in delta and (self._lines or self._length > _LONGEST_WAIT):
+        self._line.append(delta)
+        if "\n" not in delta:
             return
-        text = "".join(self._waiting)
-        end = text.rfind("\n") + 1
-        if not end and (words := _WORDS.match(text)):
-            is_prose = self._is_begun or (len(words[0]) > _LONGEST_HEADER and _header_of(words[0]) is None)
-            end = words.end() if is_prose else 0
-        self._waiting, self._length = [text[end:]], len(text) - end
-        lines = without_marks(sanitized(text[:end]), self._redact).split("\n")
-        headers = (at for at in range(self._is_begun, len(lines)) if _header_of(lines[at]) is not None)
-        if (header := next(headers, None)) is not None:
-            self._is_held, lines[header:] = True, [""]
-        self._is_begun = lines[-1] != "" or (self._is_begun and len(lines) == 1)
-        if told := "\n".join(lines):
-            self._on_text(told)
+        text, _, rest = "".join(self._line).rpartition("\n")
+        self._line = [rest]
+        lines = without_marks(sanitized(text), self._redact).split("\n")
+        header = next((at for at, line in enumerate(lines) if _header(line) is not None), len(lines))
+        self._is_held = header < len(lines)
+        if header:
+            self._on_text("\n".join([*lines[:header], ""]))
 
 
 # Where the block is
 
 
-def _last_block(lines: list[str], *, is_last: bool) -> tuple[int, int] | None:
-    """Return where the last header stands, and where its block ends; None if anything else is in it.
-
-    Behind the block of which nothing follows yet (`is_last`) may stand a paragraph.
-    """
-    end, room = len(lines), _LONGEST_BLOCK
-    for at in reversed(range("\n" in lines[0] if lines else 0, end)):
-        room -= len(lines[at])
-        if room < 0 or lines[at].lstrip(" \t>").startswith(("```", "~~~")):
-            return None
-        if (source := _header_of(lines[at])) is not None:
+def _block(lines: list[str]) -> int | None:
+    """Return where the header of the last block stands; None if anything but sources is behind the last header."""
+    for at in range(len(lines) - 1, max(len(lines) - _MOST_LINES, 0) - 1, -1):
+        if (source := _header(lines[at])) is not None:
             # With a source on its line, and right below another line, a header says where that is from.
             if not source or not at or _is_drawn(lines[at - 1]):
-                return at, end
-        elif _is_drawn(lines[at]):
-            is_last = False
-        elif not _is_source(lines[at]):
-            if not is_last:
-                return None
-            end = at
+                return at
+        elif not _is_drawn(lines[at]) and not _is_source(lines[at]):
+            return None
     return None
 
 
-def _header_of(line: str) -> str | None:
+def _header(line: str) -> str | None:
     """Return the source on the line of a header, "" for a header alone; None if the line is no header."""
     label, _, source = line.replace("：", ":").partition(":")
     if len(label) > _LONGEST_HEADER or _NEVER_HEADER.match(line):
@@ -236,7 +187,9 @@ def _header_of(line: str) -> str | None:
 
 
 def _is_source(line: str) -> bool:
-    """Tell whether a line with words is a source of a list, without a sentence about it."""
+    """Tell whether a line with words is a source of a list, without a sentence about it; a fence is none."""
+    if line.lstrip(" \t>").startswith(("```", "~~~")):
+        return False
     names_one = _DATED_OR_LINKED.search(line) is not None
     return (names_one or _MARKED.match(line) is not None) and not _has_sentence(line, _FEWEST_WORDS if names_one else 1)
 
@@ -266,7 +219,7 @@ def _dates(lines: list[str], known: Collection[str], today: date) -> dict[str, s
     dates: dict[str, str] = {}
     is_block, above = False, ""
     for line in filter(str.strip, lines):
-        pages, days, at = list[str](), list[str](), 0  # one day more than pages
+        pages, days, at = list[str](), list[str | None](), 0  # one day more than pages
         while found := mention.search(line, at):
             page, length = (found[0], len(found[0])) if found[0] in known else _page(found[0], known)
             days.append(_day(line[at : found.start()], today))
@@ -296,14 +249,9 @@ def _page(address: str, known: Collection[str]) -> tuple[str, int]:
     return "", min(ends, default=len(address))
 
 
-def _day(text: str, today: date) -> str:
-    """Return the day in words about a source: of publication, if they say so, and never of access; "" if none."""
-    parts = [part for part in _PART_ENDS.split(text) if _DATE.search(part)] if _YEAR.search(text) else []
-    published = [part for part in parts if _PUBLISHED.search(part)]
-    for part in (*published, *(part for part in parts if not _ACCESSED.search(part))):
-        if day := next(filter(None, (_calendar_date(found, today) for found in _DATE.finditer(part))), None):
-            return day
-    return ""
+def _day(text: str, today: date) -> str | None:
+    """Return the first day in a text; None if it has none."""
+    return next(filter(None, (_calendar_date(found, today) for found in _DATE.finditer(text))), None)
 
 
 def read_date(value: object, newest: date) -> str | None:
@@ -314,13 +262,11 @@ def read_date(value: object, newest: date) -> str | None:
 
 def _calendar_date(found: re.Match[str], newest: date) -> str | None:
     """Return the day that a match means; None if no calendar has it, or it is after `newest`."""
-    parts = found.groups()
-    numbers, (before, name, behind, year) = parts[:3] if parts[0] else parts[5:2:-1], parts[6:]
+    year, month, day, before, name, behind, of = found.groups()
     if name:
-        month = next(number for number, names in enumerate(_MONTHS, 1) if name.lower() in names.split("|"))
-        numbers = year, str(month), before or behind or "0"
+        year, month, day = of, str(_MONTHS.index(name.lower()) + 1), before or behind or "0"
     try:
-        meant = date(*map(int, numbers))
+        meant = date(int(year), int(month), int(day))
     except ValueError:
         return None
     return meant.isoformat() if _FIRST <= meant <= newest else None

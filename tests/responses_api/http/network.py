@@ -18,7 +18,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.http import open_connections
-from responses_mcp.responses_api.http.connections import Connections, Request
+from responses_mcp.responses_api.http.connections import Request
+from responses_mcp.responses_api.http.network import ConnectionPool
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
 from responses_mcp.testing import FakeApi
 from tests.responses_api.stub import Reply
@@ -72,7 +73,7 @@ async def real_api(
 
 
 @asynccontextmanager
-async def connections(fake: FakeApi, limit: int = 512) -> AsyncGenerator[Connections]:
+async def connections(fake: FakeApi, limit: int = 512) -> AsyncGenerator[ConnectionPool]:
     opened = await open_connections(fake.base_url, limit=limit)
     try:
         yield opened
@@ -80,12 +81,12 @@ async def connections(fake: FakeApi, limit: int = 512) -> AsyncGenerator[Connect
         await opened.aclose()
 
 
-async def ask(over: Connections, fake: FakeApi, query: str = "hello") -> Reply:
+async def ask(over: ConnectionPool, fake: FakeApi, query: str = "hello") -> Reply:
     body = json.dumps({"model": "gpt-5.2", "input": query}).encode()
     return await post(over, f"{fake.base_url}/responses", body)
 
 
-async def post(over: Connections, url: str, body: bytes = b"{}") -> Reply:
+async def post(over: ConnectionPool, url: str, body: bytes = b"{}") -> Reply:
     reply = Reply()
     await over.send(Request("POST", url, {b"content-type": b"application/json"}, body), reply)
     return reply
