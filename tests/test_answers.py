@@ -167,11 +167,10 @@ async def test_strict_domains_filter_whichever_way_the_domains_came() -> None:
     assert sent(stub)["tools"] == [{"type": "web_search", "filters": {"allowed_domains": ["b.jp"]}}]
 
 
-@pytest.mark.parametrize("domains", [["not a domain"], [f"a{number}.example" for number in range(101)]])
-async def test_domains_that_would_restrict_the_search_are_refused_where_they_cannot_be_sent(domains: list[str]) -> None:
+async def test_more_domains_than_can_restrict_the_search_are_refused() -> None:
     answers, stub = asking(Settings(search=SearchSettings(strict_domains=True)))
     with pytest.raises(BadArgument, match=r"^domains has "):
-        await answers.answer("q", domains=domains)
+        await answers.answer("q", domains=[f"a{number}.example" for number in range(101)])
     assert not stub.sent
 
 

@@ -13,11 +13,6 @@ from responses_mcp.settings.model import OpenAISettings
 
 # With which servers a key is wrong, how it looks then, what is wrong with it, and the cure.
 _WRONG: Final = (
-    ("any", re.compile(r"^(export\s+)?[A-Z][A-Z0-9_]*KEY=."), "begins with the name of a variable",
-     "Remove the name and the = after it."),
-    ("any", re.compile(r"^[a-z]+://"), "is a reference to a secret, not the secret itself",
-     "Start this through the program that puts the secret in its place, such as `op run`."),
-    ("any", re.compile(r"^Bearer "), "begins with Bearer", "Remove that word; the server adds it."),
     ("any", re.compile(r"\s"), "has white space or a line break in it", "Remove it."),
     ("any", re.compile(r"""^["'`]|["'`]$"""), "has quotation marks around it", "Remove them."),
     ("any", re.compile(r"[^!-~]|(;|,|\\[nr])$"), "has characters that no API key has", "Copy the key again."),
