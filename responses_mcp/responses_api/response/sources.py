@@ -80,8 +80,8 @@ def choose_citations(cited: Iterable[Citation], consulted: Iterable[Citation], *
     """Pick at most `limit` citations: cited URLs in order of appearance, else consulted URLs; then named sources.
 
     `cited` are the answer's annotations. When the cut would drop every named source, the last of several places goes to
-    the first of them, so that where the facts came from stays visible. Keys are those of pages, and names. Mentions of
-    one page are joined: the first form of its URL, and the first title and date that say anything.
+    the first of them. Keys are those of pages, and names. Mentions of one page are joined: the first form of its URL,
+    and the first title and date that say anything.
     """
     merged: dict[tuple[int, str], Citation] = {}
     for rank, mentions in enumerate((cited, consulted)):
@@ -105,11 +105,7 @@ def written(citations: Iterable[Citation], accessed: str) -> str:
 
 
 def without_block(text: str, citations: Mapping[str, Citation], today: date) -> tuple[str, tuple[Citation, ...]]:
-    """Return an answer without the model's own block, and the citations, each with its date.
-
-    That is the one that the block has, else the citation's own, else `today`. Days that have not come are none. Blocks
-    are cut off until none is left, so a second pass changes nothing.
-    """
+    """Return an answer without blocks of the model's own, and the citations with the block's dates, or `today`."""
     lines = text.rstrip().split("\n")
     dates: dict[str, str] = {}
     while (top := _block(lines)) is not None:
@@ -129,10 +125,9 @@ def without_block(text: str, citations: Mapping[str, Citation], today: date) -> 
 
 
 class WrittenText:
-    """Takes the text as it comes and tells `on_text` its whole lines; "" says that it begins, maybe once more.
+    """Takes the text, cut anywhere, and tells `on_text` its whole lines; "" says that it begins, maybe once more.
 
-    What comes from the API is cut anywhere, through a secret, an address or a character too. From what may be the
-    header of the last block of sources nothing is told: the server writes it anew.
+    From what may be the header of the last block nothing is told.
     """
 
     def __init__(self, on_text: Callable[[str], None], redact: Redact) -> None:
@@ -211,30 +206,28 @@ def _has_sentence(line: str, fewest: int) -> bool:
 def _dates(lines: list[str], known: Collection[str], today: date) -> dict[str, str] | None:
     """Return the date of each `known` source; None if no line has any source, or a date.
 
-    A date stands behind its source; or in front, on a line that begins with a date and does not end with one; or on an
-    indented line below.
+    The sources of a line have its dates in turn, where there is one for each; the last of them has that of an indented
+    line below.
     """
     names = (rf"(?<![\w-]){re.escape(name)}(?![A-Za-z0-9_-])" for name in known if "?" not in name)
     mention = re.compile("|".join([_ADDRESS, *names]))
     dates: dict[str, str] = {}
     is_block, above = False, ""
     for line in filter(str.strip, lines):
-        pages, days, at = list[str](), list[str | None](), 0  # one day more than pages
+        pages, words, at = dict[str, None](), list[str](), 0
         while found := mention.search(line, at):
             page, length = (found[0], len(found[0])) if found[0] in known else _page(found[0], known)
-            days.append(_day(line[at : found.start()], today))
-            pages.append(page)
+            pages[page] = None
+            words.append(line[at : found.start()])
             at = found.start() + length
-        days.append(_day(line[at:], today))
-        is_block = is_block or bool(pages or days[0])
+        dated = _DATE.finditer(" ".join([*words, line[at:]]))
+        days = [day for found in dated if (day := _calendar_date(found, today))]
+        is_block = is_block or bool(pages or days)
         if not pages:
-            pages = [above] if _INDENTED.match(line) else [""]
-        elif days[-1] or not days[0]:
-            del days[0]
-        above = pages[-1]
-        for page, day in zip(pages, days, strict=False):
-            if day:
-                dates.setdefault(page, day)
+            pages = {above if _INDENTED.match(line) else "": None}
+        above = next(reversed(pages))
+        if len(days) >= len(pages):
+            dates = {**dict(zip(pages, days, strict=False)), **dates}
     return dates if is_block else None
 
 
@@ -247,11 +240,6 @@ def _page(address: str, known: Collection[str]) -> tuple[str, int]:
         if page in known:
             return page, len(candidate)
     return "", min(ends, default=len(address))
-
-
-def _day(text: str, today: date) -> str | None:
-    """Return the first day in a text; None if it has none."""
-    return next(filter(None, (_calendar_date(found, today) for found in _DATE.finditer(text))), None)
 
 
 def read_date(value: object, newest: date) -> str | None:
