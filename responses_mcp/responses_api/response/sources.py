@@ -20,7 +20,8 @@ from responses_mcp.sanitization import sanitized
 from responses_mcp.secrets import Redact
 
 _LONGEST_HEADER: Final = 80  # characters
-_MOST_LINES: Final = 200  # of a block
+_MOST_LINES: Final = 200  # at the end of an answer, in which its block is looked for
+_LONGEST_LINE: Final = 2_000  # characters of a source
 _MOST_ENDS: Final = 5  # of an address
 _FEWEST_WORDS: Final = 3  # of a sentence beside a source; "JMA, published 2026-11-20." is none
 
@@ -28,7 +29,7 @@ _ADDRESS: Final = r"(?i:https?://)[^\s<>\"\\^`{|}、。，．！？：；「」�
 _TOUCHING: Final = re.compile(r"[()\[\]]|[^\x00-\x7f]")
 _DRAWN: Final = re.compile(r"[ \t\u3000>]*(?:<(/?)(?:details|summary|div|ul|ol|p|hr)[^<>]{0,80}>|[-=*_][-=*_ ]{2,99}|)")
 _MARKED: Final = re.compile(r"[ \t\u3000>]*(?:[-*+][ \t]|[•・|]|[0-9]{1,3}[.)](?![0-9])|\[\^?\w{1,4}\])|[ \t\u3000]")
-_DATED_OR_LINKED: Final = re.compile("https?://|[0-9]{4} ?[-/.年]|[a-z]{3} [0-9]{4}", re.IGNORECASE)
+_DATED_OR_LINKED: Final = re.compile("https?://|[0-9]{4} ?[-/.年]", re.IGNORECASE)
 _NEVER_HEADER: Final = re.compile(r"[ \t>]*(?:[-*+][ \t]+[^*]|[0-9|`])")
 _FOR_SOURCES: Final = re.compile(  # lower-case; without a flag, a search skips to their first letters
     r"sources?|references?|refs?\b|citations?|bibliography|works cited|quellen?|fuentes?|referencias?|fontes?|fonti"
@@ -106,7 +107,7 @@ def written(citations: Iterable[Citation], accessed: str) -> str:
 
 def without_block(text: str, citations: Mapping[str, Citation], today: date) -> tuple[str, tuple[Citation, ...]]:
     """Return an answer without blocks of the model's own, and the citations with the block's dates, or `today`."""
-    lines = text.rstrip().split("\n")
+    lines = text.rstrip().rsplit("\n", _MOST_LINES)
     dates: dict[str, str] = {}
     while (top := _block(lines)) is not None:
         block = [_header(lines[top]) or "", *lines[top + 1 :]]
@@ -160,7 +161,9 @@ class WrittenText:
 
 def _block(lines: list[str]) -> int | None:
     """Return where the header of the last block stands; None if anything but sources is behind the last header."""
-    for at in range(len(lines) - 1, max(len(lines) - _MOST_LINES, 0) - 1, -1):
+    for at in reversed(range(len(lines) > _MOST_LINES, len(lines))):
+        if len(lines[at]) > _LONGEST_LINE:
+            return None
         if (source := _header(lines[at])) is not None:
             # With a source on its line, and right below another line, a header says where that is from.
             if not source or not at or _is_drawn(lines[at - 1]):
