@@ -277,13 +277,14 @@ class ResponsesApi:
             if self._connections is None:
                 limit = connection_limit(self._request.max_connections)
                 try:
-                    self._connections = await self._connect(self._url, limit)
+                    opened: ConnectionPool = await self._connect(self._url, limit)
                 except RuntimeError as error:  # "can't start new thread"
                     if (shortage := exhausted(error)) is None:
                         raise
                     raise ConnectionFailed(f"No connection to the API: {shortage}", retryable=True) from error
+                self._connections = opened
                 if self._closed:  # before there was any
-                    await self._connections.aclose()
+                    await opened.aclose()
             return self._connections
 
     async def aclose(self) -> None:

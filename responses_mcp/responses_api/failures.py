@@ -247,13 +247,13 @@ def _parts_of(value: object) -> Iterator[tuple[int, JsonObject]]:
             return
         depth, value = values.popleft()
         value = _structure(value) or value
+        values.extend((depth, each) for each in _listed(value))
         if isinstance(value, dict):
             yield depth, (members := _members(cast("JsonObject", value)))
             inner = filter(None, (_structure(members.get(name)) for name in _WITHIN))
             values.extend((depth + 1, each) for each in inner)
         elif value and isinstance(value, str):
             yield depth, {"message": value}
-        values.extend((depth, each) for each in _listed(value))
 
 
 def _listed(value: object) -> list[object]:

@@ -574,7 +574,11 @@ async def test_a_refusal_of_verbosity_costs_no_run_its_schema(tmp_path: Path) ->
     ("given", "param", "cure"),
     [
         ({"output_schema": SCHEMA}, "text.format.schema", "Check text.format.schema, "),
-        ({"location": {"timezone": "Mars/X"}}, "tools[0].user_location.timezone", "Check tools[0].user_location.timezone, "),
+        (
+            {"location": {"timezone": "Mars/X"}},
+            "tools[0].user_location.timezone",
+            "Check tools[0].user_location.timezone, ",
+        ),
     ],
 )
 async def test_what_one_question_asks_for_is_never_left_out_and_its_refusal_is_told_and_costs_nothing(
@@ -624,11 +628,10 @@ def test_a_schema_that_is_nested_too_deeply_is_refused_before_anything_is_sent()
         checked({"output_schema": schema})
 
 
-@pytest.mark.parametrize("domain", ["../x", ".", "!!!", "https://"])
 @pytest.mark.parametrize("name", ["domains", "blocked_domains"])
-def test_what_is_no_domain_is_refused_before_anything_is_sent(name: str, domain: str) -> None:
-    with pytest.raises(BadArgument, match=f"{name} has .* is not a domain"):
-        checked({name: ["a.jp", domain]})
+def test_more_domains_than_a_search_takes_are_refused_before_anything_is_sent(name: str) -> None:
+    with pytest.raises(BadArgument, match=f"{name} has more than 100 domains"):
+        checked({name: [f"a{number}.jp" for number in range(101)]})
 
 
 # Silence, and what the API does not keep
