@@ -1,10 +1,8 @@
 """What a failure of the API means: one `Failure` for every way in which it comes, and one table of kinds.
 
 A failure comes as an HTTP status, as a body with status 200, as an event of a stream, or within a Response.
-`read_failure` brings all into one form, and `kind_of` finds the row of `KINDS`. The error that is made of them has what
-callers need: its kind, whether to repeat the request, how far the request had come, whether it may have been paid for.
-
-What the API said is redacted before it is cut: half a key is still half a key.
+`read_failure` brings all into one form, and `kind_of` finds the row of `KINDS`. What the API said is redacted before it
+is cut: half a key is still half a key.
 """
 
 from __future__ import annotations
@@ -69,9 +67,8 @@ _LEFT_OUT = re.compile(r"^[Ee]rror_?(?=\w{3})|[\W_]")
 class Failure(NamedTuple):
     """What the API says of a failure, redacted.
 
-    `status` is the HTTP status, or the number in the body in its place, `params` the parts of the request to blame,
-    `words` all that was said, `wait` how many seconds the API asks to wait. `labels` are all codes and types in
-    lower-case words, and the names in `params` behind the word "param".
+    `status` may be a number in the body, `params` are the parts of the request to blame, `wait` is in seconds. `labels`
+    are all codes and types in lower-case words, and the names in `params` behind the word "param".
     """
 
     status: int | None = None
@@ -187,7 +184,7 @@ def kind_of(failure: Failure) -> str:
     said = re.sub(r"\W+", " ", failure.words.lower()).strip()
     labels = [each for each in failure.labels if each != "invalid prompt" or not _UNREADABLE.search(said)]
     named = [name for name, pattern in _WORDS.items() if any(map(pattern.search, labels))]
-    meant = next((KINDS[name].usual for name in named if not KINDS[name].on), ())
+    meant = next((KINDS[name].usual for name in named if KINDS[name].usual), ())
     statuses = {failure.status} if failure.status else {*meant}
     is_short = any(map(_SHORT_LIMIT.search, (said, *labels)))
     passes = {
@@ -315,9 +312,9 @@ class Head(NamedTuple):
 
 
 def reply_error(head: Head, value: object, beginning: bytes) -> UpstreamError | None:
-    """Return the error that a reply is; None for a success with an object that is none.
+    """Return the error that a reply is; None for a success whose JSON `value` is an object and no error.
 
-    `value` is the JSON value of a success, and `beginning` that of the body, by which other statuses are judged.
+    `beginning` is that of the body, by which other statuses are judged.
     """
     said: Any
     if head.is_success:
@@ -347,10 +344,7 @@ def reply_error(head: Head, value: object, beginning: bytes) -> UpstreamError | 
 
 
 def response_error(response: JsonObject, redact: Redact, progress: Progress = "accepted") -> UpstreamError | None:
-    """Return the error for a Response that did not end well, None for one that did or names no state.
-
-    `progress` is how far the request had come, as far as its events tell.
-    """
+    """Return the error for a Response that did not end well, None for one that did or names no state."""
     status, given = response.get("status"), response.get("error")
     failure = read_failure({"error": given}, redact) if given else None
     if failure is None and status not in (None, "completed", "failed", "incomplete"):
@@ -372,16 +366,11 @@ def _has_used(response: JsonObject) -> bool:
 def _error(
     failure: Failure, progress: Progress, response: JsonObject, key_from: str = "OPENAI_API_KEY"
 ) -> UpstreamError:
-    """Return the error that a failure becomes: what happened, what the API said, as far as there is room, the cure.
-
-    Output in the `response` that it came with, or a count of what was used, may be paid for.
-    """
+    """Return the error that a failure becomes, which may be paid for where the `response` has output or usage."""
     name = kind_of(failure)
     kind = KINDS[name]
-    before, param = (
-        _begin(kind, failure.status, failure.code),
-        "".join(f"{each[:_LONGEST_WORD]}, " for each in failure.params[:1]),
-    )
+    before = _begin(kind, failure.status, failure.code)
+    param = "".join(f"{each[:_LONGEST_WORD]}, " for each in failure.params[:1])
     is_word = any(pattern.search(_HUMP.sub(" ", failure.code or "").lower()) for pattern in _WORDS.values())
     unquoted = before if is_word else _begin(kind, failure.status, None)  # an unknown code may be of the question
     wait, asks = failure.wait, ""
@@ -419,10 +408,7 @@ _VARIABLES: Final = {"answer": "ANSWER", "answer_detailed": "DETAILED", "answer_
 
 
 def settings_to_change(error: UpstreamError, body: JsonObject, models: Mapping[str, str], base_url: str) -> str:
-    """Return what an error about a body is about: settings of the model, and its end, domains, or the address.
-
-    `models` are those of the profiles, or of an option (`--model`).
-    """
+    """Return what an error is about: settings of the model, one of `models` by profile, domains, or the address."""
     if "model" not in body:
         return ""
     model, words = str(body["model"]), ""
@@ -444,10 +430,7 @@ def settings_to_change(error: UpstreamError, body: JsonObject, models: Mapping[s
 
 
 def end_call(error: UpstreamError, attempts: int, settings: str, *, is_repeated: bool) -> None:
-    """Put words behind the message of the error that ends a call, which is cut where it is too long with them.
-
-    They are how often the call asked, why not again if the kind of error is not repeated, and the settings to change.
-    """
+    """Put how often a call asked, why not again, and the settings behind the message of its error, which is cut."""
     behind = (f" ({attempts} attempts were made.)" if attempts > 1 else "") + settings
     if error.maybe_paid and not is_repeated:
         behind = " It was not repeated, as it may have been paid for." + behind

@@ -65,8 +65,8 @@ def backoff(retries_done: int, random: float) -> float:
 class RetryPolicy:
     """Which failures of a call are worth another request, and how long to wait first.
 
-    At most `max_retries` requests follow the first. `wait(retries done, random number in [0, 1))` gives the seconds
-    where the API asks for none. One try takes at most `try_seconds`; `slow` says what to do about one that took longer.
+    `wait(retries done, random number in [0, 1))` gives the seconds where the API asks for none. One try takes at most
+    `try_seconds`; `slow` says what to do about one that took longer.
     """
 
     max_retries: int
@@ -114,10 +114,9 @@ def _wait_in(said: str) -> float | None:
 
 
 def limits_in(headers: Mapping[str, str]) -> Iterator[tuple[float | None, float]]:
-    """Yield for each rate limit that a reply tells how much is left, and in how many seconds all of it is back.
+    """Yield how much each rate limit with a time has left, None if untold, and in how many seconds all of it is back.
 
-    A limit without the time at which it is back is ignored. What is left is None where the reply does not say. Servers
-    name limits alike, as in `x-ratelimit-reset-tokens` and `x-ratelimit-remaining-tokens`.
+    Servers name limits alike, as in `x-ratelimit-reset-tokens` and `x-ratelimit-remaining-tokens`.
     """
     for name, back in headers.items():
         if "limit" in name and "reset" in name and (reset := seconds_until(back)) is not None:

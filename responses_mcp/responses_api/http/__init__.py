@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 async def open_connections(url: str, limit: int, *, trust_env: bool = True) -> ConnectionPool:
-    """Prepare for requests to the server of `url` with httpx, which is imported now and not before.
+    """Import httpx, and prepare for requests to the server of `url`; nothing is connected yet.
 
-    Nothing is connected yet. With `trust_env`, certificates and proxy are those that the usual environment variables
-    name. Raises `ConnectionFailed` for a proxy or certificates that cannot be used.
+    With `trust_env`, certificates and proxy are those that the usual environment variables name. Raises
+    `ConnectionFailed` where these cannot be used.
     """
 
     def prepared() -> ConnectionPool:

@@ -1,7 +1,7 @@
 """The connections to the API: their sockets, TLS, the way through a proxy, HTTP over them, and which are kept.
 
-Only this module imports httpx, and it is imported on the first call. httpx reads URLs, and h11, which comes with it,
-speaks HTTP. A cancel closes the connection at once wherever it comes, also within a TLS handshake.
+It is imported on the first call: httpx reads URLs, and h11, which comes with it, speaks HTTP. A cancel closes the
+connection at once wherever it comes, also within a TLS handshake.
 """
 
 from __future__ import annotations
@@ -77,10 +77,7 @@ def port_of(url: httpx.URL) -> int:
 
 
 class HttpConnection:
-    """One connection, opened by its first request.
-
-    Of all that share `turns`, so many hand on much at once between two looks of Trio at other tasks.
-    """
+    """One connection, opened by its first request. All share `turns`, in which much is handed on."""
 
     def __init__(self, route: Route, turns: trio.CapacityLimiter) -> None:
         self._route = route
@@ -93,11 +90,7 @@ class HttpConnection:
         self._chunk_left = 0  # bytes to come of a chunk that has begun, its line end included
 
     async def exchange(self, request: Request, reader: Reader) -> bool:
-        """Send a request and give its reply to `reader`; tell whether another may follow on the same connection.
-
-        Raises `ConnectionFailed`, retryable only if the request cannot have reached the server, and what `reader`
-        raises.
-        """
+        """Send a request and give its reply to `reader`; tell whether another may follow. Raises as the pool does."""
         to, body = url_of(request.url), request.body
         stream = self._stream or await self._open(to)
         headers = [(b"host", to.netloc), (b"accept-encoding", b"identity"), *request.headers.items()]
@@ -252,10 +245,7 @@ class HttpConnection:
         return head + end
 
     def _joined(self, data: bytes) -> bytes:
-        """Return the next bytes of the body, with whole chunks as one: h11 takes 10 µs for each, whatever its size.
-
-        Where it does not understand them, it leaves all that follows to h11, which judges them.
-        """
+        """Return the next bytes of the body, with whole chunks as one: h11 takes 10 µs for each; the rest is h11's."""
         at = start = min(self._chunk_left, len(data))
         self._chunk_left -= start
         pieces: list[bytes] = []
@@ -342,10 +332,7 @@ _TLS_CURES: Final = {
 
 
 class Route(NamedTuple):
-    """The way to the API: through which proxy, with which certificates, and what names these, for messages.
-
-    `proxy_headers` are what a request to the proxy has beside its own headers; `tls` is None where none is wanted.
-    """
+    """The way to the API, and what names its proxy and certificates. `tls` is None where none is wanted."""
 
     proxy_from: str | None = None
     proxy: httpx.URL | None = None
@@ -380,10 +367,9 @@ def pool_for(url: str, limit: int, *, trust_env: bool) -> ConnectionPool:
 
 
 def route_to(url: str) -> Route:
-    """Return the way to `url`, through the proxy of HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, unless NO_PROXY excepts it.
+    """Return the way to `url`; this machine is reached without a proxy, which would look for the server on its own.
 
-    This machine is reached without one: a proxy would look for the server on its own. Raises `ConnectionFailed` for a
-    proxy that cannot be used.
+    Raises `ConnectionFailed` for a proxy that cannot be used.
     """
     parts = urlsplit(url)
     proxies = getproxies()
@@ -436,7 +422,7 @@ def tls_cure(error: ssl.SSLError) -> str | None:
 
 
 def _not_connected(what: str, error: Exception, host: str, route: Route) -> ConnectionFailed:
-    """Return an error that says `what`, which happened on the way to `host`, and why, with the cure."""
+    """Return an error that says `what` happened on the way to `host`, and why, with the cure."""
     tls, cure = tls_error(error), route.cure(host)
     if isinstance(error, trio.TooSlowError):
         why = f"no answer within {CONNECT_TIMEOUT:g} s"

@@ -1,8 +1,6 @@
 """A reply of the API, read as it comes: status, headers and body in, the Response object or an error out.
 
-A reply is a stream of events, or JSON from servers that do not stream, or the body of an HTTP error. Of each at most
-`most_bytes` are read, counted after decompression; of a stream that bounds each event, and all that is kept.
-
+At most `most_bytes` are read, counted after decompression; of a stream that bounds each event, and all that is kept.
 Of a stream the result is the Response of the terminal event, completed from the events before where a server leaves
 something out. Only that event is decoded, and those that tell of a phase; deltas are known by their first bytes.
 """
