@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from responses_mcp.asking import Asker
+from responses_mcp.errors import ConfigError, UpstreamError
 from responses_mcp.protocol.jsonrpc import RpcError, encode
 from responses_mcp.settings.model import OpenAISettings, SearchDefaults, SearchSettings, Settings
 from responses_mcp.testing import bodies
@@ -148,6 +149,20 @@ async def test_a_long_failure_keeps_its_cure_within_400_characters() -> None:
     assert "Wait a while and ask again." in message
     assert "It asks to wait 1 s." in message
     assert message.endswith(f"(request id req_{'0' * 32})")
+
+
+@pytest.mark.rule("spec 8.2", "spec B")
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (UpstreamError("x", status=418, type="teapot", code="c"), {"status": 418, "type": "teapot", "name": None}),
+        (ConfigError(["x"]), {"status": None, "type": None, "name": "configuration"}),
+    ],
+)
+async def test_debug_adds_null_for_what_is_not_known(error: Exception, told: dict[str, Any]) -> None:
+    data = await Harness(error, debug=True).fail()
+    assert {name: data[name] for name in told} == told
+    assert (await Harness(error).fail()).keys() == {"message"}
 
 
 def test_a_failure_that_is_not_the_tools_own_is_worded_the_same_way() -> None:
