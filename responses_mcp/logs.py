@@ -21,7 +21,7 @@ from queue import SimpleQueue
 from responses_mcp.errors import PROGRAM, exhausted
 from responses_mcp.secrets import Redactor
 
-MAX_WAITING = 2_000  # lines
+MAX_WAITING = 8 * 1024 * 1024  # bytes, beside one line, which may be of any size
 FLUSH_SECONDS = 0.2
 
 _root = logging.getLogger("responses_mcp")
@@ -36,6 +36,7 @@ class LogHandler(logging.Handler):
         self.setFormatter(logging.Formatter(form))
         self._stream, self._redact = stream, redact
         self._lines = SimpleQueue[bytes | None]()  # None ends it
+        self._taken = self._written = 0  # bytes; each is counted in one thread alone, so no lock is needed
         self._thread = threading.Thread(target=self._write_lines, name="responses-mcp-log", daemon=True)
         _root.addHandler(self)
 
@@ -47,7 +48,8 @@ class LogHandler(logging.Handler):
 
     def put(self, line: bytes) -> None:
         """Queue a line as it is. The first one starts the thread. Raises RuntimeError if there is no thread left."""
-        if self._lines.qsize() < MAX_WAITING:
+        if self._taken - self._written < MAX_WAITING:
+            self._taken += len(line)
             self._lines.put(line)
         if self._thread.ident is None:
             self._thread.start()
@@ -71,6 +73,7 @@ class LogHandler(logging.Handler):
                     if count is None:  # somebody made it non-blocking, and it is full
                         select.select((), (self._stream,), ())
                     rest = rest[count or 0 :]
+                self._written += len(line)
 
 
 def configure(*, debug: bool, debug_file: str | None, redact: Redactor, shown: str | None = None) -> ExitStack:
