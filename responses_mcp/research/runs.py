@@ -915,9 +915,8 @@ async def open_research(
     await trio.lowlevel.checkpoint()
     api = api or ResponsesApi(settings.openai, settings.request, profiles=settings.model_profiles)
     meter = meter or Meter(settings)
-    if in_thread is None:
-        # One use of the file at a time, those that were left behind too: so the last one, at the end, closes the file.
-        in_thread = partial(trio.to_thread.run_sync, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1))
+    uses = trio.CapacityLimiter(1)  # of the file, at a time, those that were left behind too
+    in_thread = in_thread or partial(trio.to_thread.run_sync, abandon_on_cancel=True, limiter=uses)
     try:
         async with alone() as nursery:
             research = Research(settings, api, meter, nursery, in_thread=in_thread, clock=clock)
@@ -931,3 +930,5 @@ async def open_research(
         with trio.move_on_after(LEAVING, shield=True):
             await api.aclose()
             await meter.aclose()
+            async with uses:  # a use that was left behind closes the file before the process ends
+                pass
