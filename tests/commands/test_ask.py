@@ -278,7 +278,7 @@ async def test_a_terminal_sees_the_text_while_it_is_written_and_never_the_key(
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("OPENAI_API_TIMEOUT", "1000")
-    text = f"The first sentence, which says that {KEY} was sent to it by somebody. And the second one is still to"
+    text = f"The first sentence, which says that {KEY} was sent to it by somebody.\nAnd the second one is still to"
     events = stream_events(bodies.answer(text))
     last = max(number for number, event in enumerate(events) if event["type"] == "response.output_text.delta")
     api.script(Sse(events[: last + 1], ending="hang"))

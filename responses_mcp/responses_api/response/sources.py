@@ -149,7 +149,7 @@ class WrittenText:
             return
         text, _, rest = "".join(self._line).rpartition("\n")
         self._line = [rest]
-        lines = without_marks(sanitized(text), self._redact).split("\n")
+        lines = without_marks(sanitized(text.removesuffix("\r")), self._redact).split("\n")
         header = next((at for at, line in enumerate(lines) if _header(line) is not None), len(lines))
         self._is_held = header < len(lines)
         if header:
