@@ -492,7 +492,7 @@ async def test_an_api_that_does_not_answer_is_told_within_a_bound(
     ("reply", "status", "said"),
     [
         (Error(401, f"Incorrect API key provided: {KEY[:8]}***cdef", code="invalid_api_key"), "FAIL", ("The API refused the key (401", "put a valid key into OPENAI_API_KEY")),
-        (Error(403, "Country not supported", code="unsupported_country"), "FAIL", ("(403 unsupported_country)", "your region")),
+        (Error(403, "Country not supported", code="unsupported_country"), "FAIL", ("(403 unsupported_country)", "check the key's organization")),
         (Error(403, "Missing scopes: api.model.read"), "warn", ("(403 model_not_found)", "let the key read models, or try it with")),
         (Error(404), "warn", ("404, so no list of models is at this", "correct the path in openai.base_url, which often")),
         (Error(429, "Slow down"), "warn", ("limits the rate", "wait a while")),
