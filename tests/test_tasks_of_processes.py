@@ -70,4 +70,6 @@ async def test_tasks_of_a_killed_server_end_at_another_and_are_cancelled_by_it(t
                 assert "result" in await second.client.ask_with_tasks("tasks/cancel", {"taskId": other})
                 assert (await ended(second.client, one))["status"] == "completed"
                 assert (await ended(second.client, other))["status"] == "cancelled"
-        assert [each.rpartition("/")[2] for each in asked(api)] == ["responses", "responses", "cancel"]
+        sent = [each.rpartition("/")[2] for each in asked(api)]
+        assert sent[:3] == ["responses", "responses", "cancel"]
+        assert set(sent[3:]) <= {"cancel"}  # a look before the end asks for it again
