@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from responses_mcp.errors import BadArgument, ResponsesMcpError
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR
@@ -28,9 +28,6 @@ from responses_mcp.toolsets.base import (
 from responses_mcp.toolsets.calls import SIZE, Done, Work, tool_of
 from responses_mcp.toolsets.research_definitions import LONGEST_WAIT, TEMPLATE, USUAL_LIST, USUAL_WAIT, definitions
 from responses_mcp.toolsets.tasks import RunsToolset, run_done
-
-if TYPE_CHECKING:
-    pass
 
 _SCHEME = "run://"
 MOST_PARTS = 1_000_000

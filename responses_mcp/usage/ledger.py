@@ -89,7 +89,7 @@ class Row(NamedTuple):
 
 
 class Ledger:
-    """The calls of a session, also in the file of `folder` if there is one, which is made by the first row.
+    """The sums of a session, and the rows of its calls in the file of `folder`, if any, which the first row makes.
 
     `limits` are those that are set, by name. `in_thread` runs a function elsewhere, by default in a worker thread.
     """
