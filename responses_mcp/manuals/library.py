@@ -31,7 +31,7 @@ from responses_mcp.manuals.results.search_results import TIME_BUDGET, SearchResu
 from responses_mcp.manuals.search.contract import find, packed, unseen_of
 from responses_mcp.manuals.search.everywhere import Everything, search_all
 from responses_mcp.manuals.search.meaning import Meaning
-from responses_mcp.manuals.search.query import Query
+from responses_mcp.manuals.search.query import Query, query
 from responses_mcp.manuals.search.query import query as taken_apart
 from responses_mcp.manuals.search.reader import Counts, Reader, Row, Text
 from responses_mcp.manuals.search.shown import Showing
@@ -157,7 +157,7 @@ class Library:
         unsearched = [each for name in manuals for each in _unsearched(name, manuals[name], request.path_prefix)]
         found = Everything(late=list(manuals))
         there = not request.path_prefix
-        asked = taken_apart(request.query)
+        asked = query(request.query)
         with suppress(OutOfTime), self._opened(check).reading(check) as connection:
             every = [
                 self._reader(connection, name, changes, request.path_prefix, name) for name, changes in manuals.items()

@@ -222,7 +222,7 @@ async def test_many_manuals_are_asked_for_a_word_once_each_and_the_question_is_t
         return query(question)
 
     monkeypatch.setattr(library, "Counts", Remembered)
-    monkeypatch.setattr(library, "taken_apart", taking)
+    monkeypatch.setattr(library, "query", taking)
     async with opened(root) as manuals:
         found = await searched(manuals, "which apples have a number")
     assert found.complete
